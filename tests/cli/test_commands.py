@@ -17,12 +17,12 @@ from workbench import cli
 from workbench.cli import commands
 from workbench.cli.commands import outcome_of, write_junit
 from workbench.cli.conditions import Gate
-from workbench.cli.given import assign_options, axis, load_source, read_options
+from workbench.cli.given import assign_options, axis, grid, load_source, read_options
 from workbench.cli.outcome import FITS
 from workbench.cli.parser import parser
 from workbench.cli.terminal import told
 from workbench.errors import InputError, OptionError
-from workbench.ipu.config import IPUConfig
+from workbench.ipu.config import IPUConfig, SchedulingAlgorithm, StochasticRoundingBehaviour
 
 
 def here(words: list[str]) -> int:
@@ -82,6 +82,38 @@ def test_options_from_a_file(name: str, text: str, tmp_path: Path) -> None:
     assign_options(config, read_options(tmp_path / name))
     assert config.auto_select_ipus == 2
     assert config.matmuls.poplar_options == {"availableMemoryProportion": "0.3"}
+
+
+@pytest.mark.parametrize("said", ["SHORTEST_PATH", SchedulingAlgorithm.SHORTEST_PATH.value])
+def test_a_file_names_a_member_of_an_enumeration(said: object) -> None:
+    config = IPUConfig()
+    assign_options(config, {"scheduling.algorithm": said})
+    assert config.scheduling.algorithm is SchedulingAlgorithm.SHORTEST_PATH
+
+
+@pytest.mark.parametrize("said", ["SHORTEST", 99, [1], 1.5, None])
+def test_what_is_no_member_of_an_enumeration_is_refused(said: object) -> None:
+    config = IPUConfig()
+    with pytest.raises(OptionError, match=r"^scheduling\.algorithm was set to "):
+        assign_options(config, {"scheduling.algorithm": said})
+    assert config.to_dict() == IPUConfig().to_dict()
+
+
+def test_a_saved_configuration_is_a_file_of_options(tmp_path: Path) -> None:
+    saved = IPUConfig()
+    saved.auto_select_ipus = 2
+    saved.scheduling.algorithm = SchedulingAlgorithm.CLUSTERING
+    saved.floating_point_behaviour.esr = StochasticRoundingBehaviour.ON
+    (tmp_path / "c.json").write_text(saved.to_json())
+    config = IPUConfig()
+    assign_options(config, read_options(tmp_path / "c.json"))
+    assert config.to_dict() == saved.to_dict()
+
+
+def test_an_axis_given_twice_is_refused() -> None:
+    assert grid(["batch_size=1,2", "mode=training"]) == {"batch_size": [1, 2], "mode": ["training"]}
+    with pytest.raises(InputError, match=r"^the axis 'batch_size' is given twice\. To mend it: give its values in one"):
+        grid(["batch_size=1,2", "batch_size=4"])
 
 
 def test_unknown_option_and_unreadable_file_are_named(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 from workbench.base.files import refuse_no_file, whole_file
 from workbench.base.text import shown
 from workbench.cli.conditions import METRICS, Gate, facts
-from workbench.cli.given import ModelError, assign_options, axis, load_source, read_options
+from workbench.cli.given import ModelError, assign_options, grid, load_source, read_options
 from workbench.cli.outcome import DEFECT, DOES_NOT_FIT, FITS, INTERRUPTED, MISUSE, Outcome
 from workbench.cli.terminal import complaint, hint
 from workbench.errors import InputError, WorkbenchError
@@ -124,11 +124,11 @@ def run_sweep(arguments: argparse.Namespace) -> Outcome:
     from workbench.profiler.export.csv import as_csv
 
     refuse_no_files(arguments.junit, arguments.csv)
-    grid = dict(axis(text) for text in arguments.axis)
+    axes = grid(arguments.axis)
     given, source = asked(arguments), load_source(arguments.model)
     sweep = notebook_calls().sweep(
         source,
-        grid,
+        axes,
         folder=arguments.folder,
         progress=hint,
         **given,

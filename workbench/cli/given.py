@@ -9,6 +9,7 @@ import sys
 import tomllib
 import traceback
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,30 @@ def assign_options(config: Any, options: dict[str, Any], prefix: str = "") -> No
         if is_category and isinstance(value, dict):
             assign_options(config, value, f"{dotted}.")
         else:
-            setattr(owner, last, value)
+            setattr(owner, last, as_option(dotted, value, getattr(owner, last)))
+
+
+def as_option(dotted: str, value: Any, current: Any) -> Any:
+    """What a file says of an option, as `IPUConfig` takes it; members of an enumeration by name, or by number."""
+    if not isinstance(current, Enum) or isinstance(value, bool):
+        return value
+    kind = type(current)
+    for each in kind:
+        if value in (each.name, each.value):
+            return each
+    members = ", ".join(f"{each.name!r} ({each.value})" for each in kind)
+    raise OptionValueError(f"{dotted} was set to {value!r}", expected=f"one of: {members}")
+
+
+def grid(axes: list[str]) -> dict[str, list[Any]]:
+    """The grid that axes span; each has a name of its own."""
+    found: dict[str, list[Any]] = {}
+    for text in axes:
+        name, values = axis(text)
+        if name in found:
+            raise InputError(f"the axis {name!r} is given twice", todo=f"give its values in one: {name}=VALUE,VALUE")
+        found[name] = values
+    return found
 
 
 def axis(text: str) -> tuple[str, list[Any]]:
