@@ -98,6 +98,7 @@ ROOMS = (
     "api",
     "magics",
     "cli",
+    "__main__",
 )
 RANK = {room: rank for rank, room in enumerate(ROOMS)}
 

@@ -182,6 +182,15 @@ def test_ctrl_c_before_all_is_imported_is_quiet_too(name: str, tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("as_from_a_terminal")
+def test_ctrl_c_while_the_module_begins_is_quiet_too(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTED_AT.format(name="workbench.cli.main"))
+    place = f"{tmp_path}{os.pathsep}{ROOT}"
+    words = [sys.executable, "-m", "workbench", "profile", "mine:model"]
+    process = subprocess.run(words, env=settings(PYTHONPATH=place), capture_output=True, text=True, timeout=60)
+    assert (process.returncode, process.stdout, process.stderr) == (130, "", "")
+
+
+@pytest.mark.usefixtures("as_from_a_terminal")
 def test_who_imports_the_command_hears_of_ctrl_c_itself(tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text(
         INTERRUPTED_AT.format(name="workbench.cli.main")
