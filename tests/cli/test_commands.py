@@ -58,6 +58,22 @@ def test_gate_names_the_metrics(text: str) -> None:
         Gate.parse(text)
 
 
+def test_a_gate_tells_every_digit_and_the_unit() -> None:
+    """One cycle in 7,990,123: with six digits both values would read the same."""
+    gate = Gate.parse("cycles>0")
+    assert gate.holds(7_990_122, 7_990_123)
+    assert gate.told(7_990_122, 7_990_123) == "cycles>+0 (7,990,122 to 7,990,123 cycles)"
+    assert str(Gate.parse("margin<-1234567")) == "margin<-1234567"
+
+
+@pytest.mark.parametrize("module", ["workbench", "workbench.cli"])
+def test_the_command_is_a_module_too(module: str) -> None:
+    process = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True, timeout=60)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout.startswith("usage: workbench ")
+    assert "Ends with 0 when the model fits" in process.stdout
+
+
 def test_source_is_a_name_or_an_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "source_for_cli.py").write_text("def build():\n    return 3\n")
     monkeypatch.chdir(tmp_path)
@@ -215,7 +231,7 @@ def test_compare_fails_on_a_condition(fake_api: Any, capsys: pytest.CaptureFixtu
     assert here(["compare", "a", "b", "--fail-if", "peak>+2%", "--fail-if", "cycles>0"]) == 1
     captured = capsys.readouterr()
     assert captured.out == "2 profiles\n2 profiles\n"
-    assert captured.err == "failed: peak>+2% (100 to 103)\n"
+    assert captured.err == "failed: peak>+2% (100 to 103 bytes)\n"
 
 
 EXITING = {

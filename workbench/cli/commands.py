@@ -151,7 +151,7 @@ def run_compare(arguments: argparse.Namespace) -> Outcome:
     comparison = api.compare(before, after)
     result = json.dumps(comparison.data, indent=2, default=int) if arguments.json else str(comparison)
     changed = [(gate, METRICS[gate.metric](before), METRICS[gate.metric](after)) for gate in gates]
-    failed = [f"failed: {gate} ({old:g} to {new:g})" for gate, old, new in changed if gate.holds(old, new)]
+    failed = [f"failed: {gate.told(old, new)}" for gate, old, new in changed if gate.holds(old, new)]
     if arguments.junit:
         write_junit(arguments.junit, "compare", "; ".join([*failed, comparison.sentence]), not failed)
     return Outcome(code=DOES_NOT_FIT if failed else FITS, result=result, complaint="\n".join(failed))

@@ -19,6 +19,14 @@ METRICS: dict[str, Callable[[Any], float]] = {
     "seconds": lambda profile: profile.seconds,
     "samples_per_second": lambda profile: profile.samples_per_second,
 }
+UNITS = {
+    "peak": "bytes",
+    "max_tile": "bytes",
+    "margin": "bytes",
+    "cycles": "cycles",
+    "seconds": "seconds",
+    "samples_per_second": "samples per second",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +66,11 @@ class Gate:
         return change > self.limit if self.above else change < self.limit
 
     def __str__(self) -> str:
-        return f"{self.metric}{'>' if self.above else '<'}{self.limit:+g}{'%' if self.relative else ''}"
+        return f"{self.metric}{'>' if self.above else '<'}{self.limit:+.15g}{'%' if self.relative else ''}"
+
+    def told(self, before: float, after: float) -> str:
+        """The condition that held, with both values and their unit, in all the digits they have."""
+        return f"{self} ({before:,.15g} to {after:,.15g} {UNITS[self.metric]})"
 
 
 def facts(profile: Any) -> dict[str, Any]:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from workbench.cli import commands as does
+from workbench.cli.conditions import UNITS
 from workbench.cli.outcome import MISUSE
 from workbench.cli.terminal import one_line
+
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+ENDINGS = (
+    "Ends with 0 when the model fits, as it is or as the command found it, 1 when it does not or a --fail-if holds, "
+    "2 when asked wrongly, 3 for a defect of the workbench."
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,71 +26,118 @@ class Parser(argparse.ArgumentParser):
         self.exit(MISUSE, f"{self.prog}: {one_line(message)} ({self.prog} --help lists what there is)\n")
 
 
-def add_model(command: argparse.ArgumentParser, *, junit: bool = False, mode: bool = True) -> None:
+def add_model(command: argparse.ArgumentParser, *, mode: bool = True) -> None:
     """The arguments of all commands that compile a model."""
     command.set_defaults(compiles_a_model=True)
     command.add_argument("model", metavar="MODULE:NAME|READY", help="a model or its builder, or a ready model's name")
-    command.add_argument("--config", type=Path, help="IPUConfig options, a .json or .toml file")
-    command.add_argument("--batch-size", type=int, help="samples one pass of the compiled body sees, per replica")
+    add_file(command, "--config", "IPUConfig options by dotted name, JSON or TOML")
+    add_count(command, "--batch-size", "samples of one micro-batch of one replica")
     if mode:
-        command.add_argument("--mode", choices=("training", "inference"))
+        command.add_argument(
+            "--mode", choices=("training", "inference"), help="default: training where the model has an optimizer"
+        )
     command.add_argument("--json", action="store_true", help="print the result as JSON")
-    if junit:
-        command.add_argument("--junit", type=Path, help="write the verdict to this file as a JUnit test case")
+    add_file(command, "--junit", "write the verdict to this file as a JUnit test case")
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line, one subcommand per function above."""
-    top = Parser(prog="workbench", description="See how a model meets the IPU.")
-    commands = top.add_subparsers(required=True, metavar="COMMAND")
+def add_file(command: argparse.ArgumentParser, name: str, text: str, default: Path | None = None) -> None:
+    """An option that takes the path of a file."""
+    command.add_argument(name, type=Path, metavar="FILE", default=default, help=text)
 
+
+def add_count(command: argparse.ArgumentParser, name: str, text: str, **more: Any) -> None:
+    """An option that takes a whole number."""
+    command.add_argument(name, type=int, metavar="N", help=text, **more)
+
+
+def add_lab(commands: Commands) -> None:
+    """`workbench lab`."""
     lab = commands.add_parser("lab", help="open the first notebook; without a terminal, run it and write its HTML")
-    lab.add_argument("--notebook", type=Path, help="another notebook than notebooks/00-first-look.ipynb")
-    lab.add_argument("--html", type=Path, default=Path("build/first-look.html"), help="where the headless run writes")
+    add_file(lab, "--notebook", "another notebook than notebooks/00-first-look.ipynb")
+    add_file(lab, "--html", "what a headless run writes (default build/first-look.html)", Path("build/first-look.html"))
     lab.add_argument("--headless", action="store_true", help="run it as without a terminal")
     lab.set_defaults(run=does.run_lab, compiles_a_model=False)
 
+
+def add_profile(commands: Commands) -> None:
+    """`workbench profile`."""
     profile = commands.add_parser("profile", help="compile a model and print the verdict; exits 1 if it does not fit")
-    add_model(profile, junit=True)
-    profile.add_argument("--html", type=Path, help="write the report to this file")
-    profile.add_argument("--save", type=Path, help="write the profile to this file, as compare reads it")
+    add_model(profile)
+    add_file(profile, "--html", "write the report to this file")
+    add_file(profile, "--save", "write the profile to this file, as compare reads it")
     profile.set_defaults(run=does.run_profile)
 
+
+def add_diagnose(commands: Commands) -> None:
+    """`workbench diagnose`."""
     diagnose = commands.add_parser("diagnose", help="what makes a model fit or faster, each fix compiled")
-    add_model(diagnose, junit=True)
+    add_model(diagnose)
     diagnose.add_argument(
         "--keep-numbers", choices=("exact", "reassociated", "any"), default="any", help="what a fix may do to numbers"
     )
-    diagnose.add_argument("--ipus", type=int, help="the most IPUs of a fix")
-    diagnose.add_argument("--compiles", type=int, help="the most compiles, 24 unless told")
-    diagnose.add_argument("--seconds", type=float, help="begin no further compile after so long")
+    add_count(diagnose, "--ipus", "the most IPUs of a fix")
+    add_count(diagnose, "--compiles", "the most compiles (default 24)")
+    diagnose.add_argument("--seconds", type=float, metavar="S", help="begin no further compile after so many seconds")
     diagnose.set_defaults(run=does.run_diagnose, command="diagnose")
 
+
+def add_autosplit(commands: Commands) -> None:
+    """`workbench autosplit`."""
     split = commands.add_parser("autosplit", help="pipeline stages by measured costs, compiled")
-    add_model(split, junit=True)
-    split.add_argument("--ipus", type=int, required=True, help="stages, one on each IPU")
-    split.add_argument("--compiles", type=int, default=8, help="at most so many (default 8)")
+    add_model(split)
+    add_count(split, "--ipus", "stages, one on each IPU", required=True)
+    add_count(split, "--compiles", "the most compiles (default 8)", default=8)
     split.set_defaults(run=does.run_autosplit, command="autosplit")
 
+
+def add_sweep(commands: Commands) -> None:
+    """`workbench sweep`."""
     sweep = commands.add_parser("sweep", help="a model at every point of a grid, a row for each")
-    add_model(sweep, junit=True)
-    sweep.add_argument("--axis", action="append", required=True, metavar="NAME=VALUE,VALUE", help="as batch_size=1,2,4")
-    sweep.add_argument("--folder", type=Path, help="keep profiles here, and go on from what is there")
-    sweep.add_argument("--csv", type=Path, help="write the table to this file")
+    add_model(sweep)
+    sweep.add_argument(
+        "--axis",
+        action="append",
+        required=True,
+        metavar="NAME=VALUE,VALUE",
+        help="an argument of wb.compile, an option or a size, as batch_size=1,2,4; once for each axis",
+    )
+    sweep.add_argument("--folder", type=Path, metavar="FOLDER", help="keep profiles here, and go on from what is there")
+    add_file(sweep, "--csv", "write the table to this file")
     sweep.set_defaults(run=does.run_sweep, command="sweep")
 
+
+def add_plan(commands: Commands) -> None:
+    """`workbench plan`."""
     plan = commands.add_parser("plan", help="stages, replicas and micro-batches for a whole system, compiled")
-    add_model(plan, junit=True, mode=False)
-    plan.add_argument("--system", help="a system by name, as pod16 (the default)")
-    plan.add_argument("--global-batch", type=int, required=True, help="samples of a weight update")
-    plan.add_argument("--compiles", type=int, default=40, help="at most so many (default 40)")
+    add_model(plan, mode=False)
+    plan.add_argument("--system", metavar="NAME", help="a system by name, as pod16 (the default)")
+    add_count(plan, "--global-batch", "samples of a weight update", required=True)
+    add_count(plan, "--compiles", "the most compiles (default 40)", default=40)
     plan.set_defaults(run=does.run_plan, command="plan")
 
+
+def add_compare(commands: Commands) -> None:
+    """`workbench compare`."""
     compare = commands.add_parser("compare", help="what changed from one saved profile to another")
-    compare.add_argument("before", type=Path, metavar="A")
-    compare.add_argument("after", type=Path, metavar="B")
-    compare.add_argument("--fail-if", action="append", default=[], metavar="CONDITION", help="as in 'peak>+2%%'")
+    compare.add_argument("before", type=Path, metavar="A", help="the earlier profile, as --save wrote it")
+    compare.add_argument("after", type=Path, metavar="B", help="the later one")
+    compare.add_argument(
+        "--fail-if",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="a change of a metric that ends with 1, as 'peak>+2%%' or 'margin<-1024'; metrics: "
+        + ", ".join(f"{name} ({unit})" for name, unit in UNITS.items()),
+    )
     compare.add_argument("--json", action="store_true", help="print the comparison as JSON")
-    compare.add_argument("--junit", type=Path, help="write whether a condition holds to this file as a JUnit test case")
+    add_file(compare, "--junit", "write whether a condition holds to this file as a JUnit test case")
     compare.set_defaults(run=does.run_compare, compiles_a_model=False)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line, one subcommand for each function above."""
+    top = Parser(prog="workbench", description="See how a model meets the IPU.", epilog=ENDINGS)
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    for add in (add_lab, add_profile, add_diagnose, add_autosplit, add_sweep, add_plan, add_compare):
+        add(commands)
     return top
