@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from workbench.base.checked import checked
+from workbench.base.checked import bound, checked
 from workbench.engine.target import Target, target, targets
 from workbench.errors import InputError
 from workbench.executable import Executable, Progress, compile_and_write, compile_request, make_request
@@ -18,6 +18,7 @@ from workbench.profiler.profile import Profile
 from workbench.profiler.storage import load_profile
 
 
+@bound
 def compile(
     source: Any,
     *inputs: Any,
@@ -138,6 +139,7 @@ def ready(name: str, **size: int) -> Any:
     return find(name, **size)
 
 
+@bound
 def views(profile: Profile, *names: str) -> Any:
     """Several linked views of one profile, e.g. `wb.views(profile, "liveness", "trace")`."""
     from workbench.widgets.linked import views as linked

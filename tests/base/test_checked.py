@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from workbench.base.checked import called, checked, checked_methods
+import workbench as wb
+from workbench.base.checked import bound, called, checked, checked_methods
 from workbench.errors import CallError, InputError
 
 Color = Literal["red", "blue"]
@@ -97,6 +98,46 @@ def test_a_call_that_does_not_fit_is_an_error_of_both_kinds() -> None:
         with pytest.raises(CallError, match="unexpected keyword argument 'nosuch'") as caught:
             call()
         assert isinstance(caught.value, TypeError)
+
+
+def test_a_misspelt_argument_is_told_as_one_types_it() -> None:
+    @checked
+    def find(source: str, *, compiles: int = 8) -> None:
+        """Nothing."""
+
+    with pytest.raises(CallError) as caught:
+        find("a", compile=3)  # type: ignore[call-arg]
+    assert str(caught.value) == (
+        "find: got an unexpected keyword argument 'compile'. Expected: arguments of find(source, *, compiles=8). "
+        "To mend it: did you mean 'compiles'?"
+    )
+    with pytest.raises(CallError, match=r"^find: missing a required argument: 'source'\. Expected: .*compiles=8\)\.$"):
+        find(compiles=3)  # type: ignore[call-arg]
+
+
+def test_what_judges_its_values_itself_still_refuses_names() -> None:
+    @bound
+    def judges(value: int = 1) -> object:
+        return value
+
+    assert judges("two") == "two"  # type: ignore[arg-type]
+    with pytest.raises(CallError, match=r"did you mean 'value'\?$"):
+        judges(valve=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("call", "close"),
+    [
+        (lambda: wb.compile("mlp", batchsize=2), "batch_size"),
+        (lambda: wb.target("ipu2", tiles_per_ip=4), "tiles_per_ipu"),
+        (lambda: wb.views(), ""),
+        (lambda: wb.compare(label="a"), ""),
+    ],
+)
+def test_the_front_door_tells_calls_of_arguments_it_does_not_have(call: Callable[[], object], close: str) -> None:
+    with pytest.raises(CallError) as caught:
+        call()
+    assert caught.value.todo == (f"did you mean {close!r}?" if close else "")
 
 
 def test_a_users_own_error_passes() -> None:

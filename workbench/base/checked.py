@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import functools
 import inspect
 import operator
@@ -47,6 +48,18 @@ def checked(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
+def bound(function: F) -> F:
+    """The function, with a `CallError` for a call with arguments that it does not have, or without some it needs."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        _bound(function.__name__, signature, args, named)
+        return function(*args, **named)
+
+    return call  # type: ignore[return-value]
+
+
 def called(name: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     """What the function gives; an `InputError` in which it has this name for arguments that it does not take."""
     try:
@@ -63,7 +76,22 @@ def _bound(
     try:
         return signature.bind(*args, **named)
     except TypeError as error:
-        raise CallError(f"{name}: {error}", expected=f"arguments of {name}{signature}") from None
+        expected = f"arguments of {name}{_without_kinds(signature)}"
+        raise CallError(f"{name}: {error}", expected=expected, todo=_meant(signature, named)) from None
+
+
+def _without_kinds(signature: inspect.Signature) -> inspect.Signature:
+    """Names and defaults, as one types them."""
+    names = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+    return signature.replace(parameters=names, return_annotation=signature.empty)
+
+
+def _meant(signature: inspect.Signature, named: Iterable[str]) -> str:
+    """The argument that the first unknown name is close to, as a question; "" where there is none."""
+    known = [each.name for each in signature.parameters.values() if each.kind is not each.POSITIONAL_ONLY]
+    unknown = [name for name in named if name not in signature.parameters]
+    close = difflib.get_close_matches(unknown[0], known, n=1) if unknown else []
+    return f"did you mean {close[0]!r}?" if close else ""
 
 
 def as_annotated(name: str, function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -231,4 +259,4 @@ _PLAIN: Mapping[str, Kind] = {
     "Path": Kind("a path", _path),
 }
 
-__all__ = ["as_annotated", "called", "checked", "checked_methods"]
+__all__ = ["as_annotated", "bound", "called", "checked", "checked_methods"]

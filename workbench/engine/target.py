@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from workbench.base.checked import bound
 from workbench.base.whole import whole
 from workbench.errors import InputError
 
@@ -270,6 +271,7 @@ targets: Mapping[str, Target] = {
 }
 
 
+@bound
 def target(name: str = "ipu2", *, tiles_per_ipu: int | None = None) -> Target:
     """The target of this name, with fewer tiles if asked (1 to all of them; 0 or None: all)."""
     if not isinstance(name, str) or name not in targets:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from workbench.base.causes import CAUSE_WORDS
+from workbench.base.checked import bound
 from workbench.base.files import whole_file
 from workbench.base.text import short
 from workbench.base.units import bytes_text, cycles_text
@@ -168,6 +169,7 @@ class Comparison(Report):
         return "\n\n".join(part for part in parts if part)
 
 
+@bound
 def compare(*profiles: Profile) -> Comparison:
     """Compare two or more profiles with the first."""
     for place, each in enumerate(profiles):
