@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from math import ceil, prod
 
@@ -18,7 +20,7 @@ from workbench.engine.planner.formulas import reduce_exchange_cycles
 from workbench.engine.planner.plan import ConvPlan
 from workbench.engine.planner.problem import ConvProblem, FieldAxis
 from workbench.engine.planner.reduction import stages, steps
-from workbench.engine.planner.search import FEWER_CYCLES, SERIAL, Settings, plan, promising_of
+from workbench.engine.planner.search import FEWER_CYCLES, SERIAL, Settings, plan, searches_of
 from workbench.engine.planner.variant import (
     chosen_columns,
     macs_of,
@@ -193,8 +195,32 @@ def test_bounds_tried_before_change_no_plan(problem: ConvProblem, tiles: int, pr
     after = [plan(problem, machine, Settings(proportion=part)) for part in proportions]
     for one, part in zip(after, proportions, strict=True):
         plan.cache_clear()
-        promising_of.cache_clear()
+        searches_of.cache_clear()
         assert plan(problem, machine, Settings(proportion=part)) is one
+
+
+@pytest.mark.parametrize("problem", [matmul(4, 128, 128), matmul(4, 64, 128), matmul(6, 128, 128)], ids=str)
+def test_threads_that_search_at_once_find_what_one_alone_finds(problem: ConvProblem) -> None:
+    """A search that saw what another had half kept left variants out, and its plan was remembered for the process."""
+    machine, parts = target("ipu2"), [0.6, 0.6, 0.3, 0.6]
+
+    def searched(part: float) -> str:
+        return str(search_module.search(problem, machine, Settings(proportion=part)))
+
+    def anew() -> None:
+        searches_of.cache_clear()
+
+    alone = {part: (anew(), searched(part))[1] for part in parts}
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(len(parts)) as threads:
+            for _ in range(6):
+                anew()
+                searched_at_once = list(threads.map(searched, parts))
+                assert searched_at_once == [alone[part] for part in parts]
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_a_smaller_bound_that_the_plan_keeps_asks_for_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +244,7 @@ def test_choices_that_are_kept_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(search_module, "MOST_CHOICES", 3)
     problem, machine = resnet_convolution(28, 128), target("ipu2", tiles_per_ipu=64)
     plans = [plan(problem, machine, Settings(proportion=0.6 * 0.7**step)) for step in range(14)]
-    kept = promising_of(problem, machine, Settings(proportion=0.0))
+    kept = searches_of(problem, machine, Settings(proportion=0.0)).now
     assert len({id(each) for each in plans}) > len(kept.cheapest) == 3
     for choice, most in kept.cheapest.items():
         assert choice.order[1] <= most

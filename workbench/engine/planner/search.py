@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from typing import Any
@@ -202,23 +203,22 @@ def _beside_steps(sizes: Sizes) -> Sizes:
     return sizes[:, None] if isinstance(sizes, np.ndarray) else sizes
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Promising:
     """What a search leaves for one with another bound: by variant the cuts that can cost at most `upto` cycles, and
     for choices the largest bound within which each is the cheapest. No variant has others that can cost `limit`.
     """
 
     limit: int = 0
-    cuts: dict[int, Candidates] = field(default_factory=dict)
-    upto: dict[int, int] = field(default_factory=dict)
-    cheapest: dict[Choice, int] = field(default_factory=dict)
+    cuts: Mapping[int, Candidates] = field(default_factory=dict)
+    upto: Mapping[int, int] = field(default_factory=dict)
+    cheapest: Mapping[Choice, int] = field(default_factory=dict)
 
-    def keep(self, tried: dict[int, Candidates], limit: int) -> None:
-        """Keep of what was tried the cuts that can, and those that a smaller bound may make worth trying."""
-        self.limit = limit
-        for number, found in tried.items():
-            self.upto[number] = min(found.below, REACH * limit)
-            self.cuts[number] = _below(found, self.upto[number])
+    def keeping(self, tried: Mapping[int, Candidates], limit: int) -> Promising:
+        """With the cuts of what was tried that can, and those that a smaller bound may make worth trying."""
+        upto = {number: min(found.below, REACH * limit) for number, found in tried.items()}
+        cuts = {number: _below(found, upto[number]) for number, found in tried.items()}
+        return replace(self, limit=limit, cuts={**self.cuts, **cuts}, upto={**self.upto, **upto})
 
     def has_all(self, number: int, below: int) -> bool:
         """Whether all of a variant's cuts that can cost so much are among the promising ones."""
@@ -228,11 +228,13 @@ class Promising:
         """The choice that is the cheapest within a larger bound too, and keeps this one."""
         return next((each for each, most in self.cheapest.items() if each.order[1] <= bound <= most), None)
 
-    def found(self, choice: Choice, bound: int) -> None:
-        """A choice is the cheapest within a bound."""
-        self.cheapest[choice] = max(bound, self.cheapest.pop(choice, bound))
-        if len(self.cheapest) > MOST_CHOICES:
-            del self.cheapest[next(iter(self.cheapest))]
+    def finding(self, choice: Choice, bound: int) -> Promising:
+        """With a choice that is the cheapest within a bound, the latest of those that are kept."""
+        others = {each: most for each, most in self.cheapest.items() if each != choice}
+        cheapest = {**others, choice: max(bound, self.cheapest.get(choice, bound))}
+        if len(cheapest) > MOST_CHOICES:
+            del cheapest[next(iter(cheapest))]
+        return replace(self, cheapest=cheapest)
 
     def beyond(self, number: int, found: Candidates) -> Candidates:
         """Those of a variant's cuts that are not among the promising ones."""
@@ -241,10 +243,21 @@ class Promising:
         return _of_cuts(found, np.flatnonzero(found.cycles * FEWER_CYCLES > self.upto[number]))
 
 
+@dataclass(slots=True, eq=False)
+class Searches:
+    """The searches of one problem that differ in their bounds alone, and what they have left up to `now`.
+
+    Threads search at once, and any may be interrupted: each goes by what was there as it began, and leaves its own
+    whole. Without a lock, as a process that is forked meanwhile would wait for it for ever.
+    """
+
+    now: Promising = field(default_factory=Promising)
+
+
 @remembered(512)
-def promising_of(problem: ConvProblem, target: Target, settings: Settings) -> Promising:
+def searches_of(problem: ConvProblem, target: Target, settings: Settings) -> Searches:
     """What was kept of the searches that differ in their bounds alone."""
-    return Promising()
+    return Searches()
 
 
 def _cheapest(problem: ConvProblem, target: Target, settings: Settings, bound: int) -> Choice | None:
@@ -253,7 +266,8 @@ def _cheapest(problem: ConvProblem, target: Target, settings: Settings, bound: i
     Cuts that promised as much as the plan of another bound cost are tried first. If none is as cheap, the best of them
     says how cheap the others have to be.
     """
-    kept = promising_of(problem, target, replace(settings, proportion=0.0))
+    searches = searches_of(problem, target, replace(settings, proportion=0.0))
+    kept = searches.now
     best = kept.within(bound)
     if best is not None:
         return best
@@ -264,9 +278,9 @@ def _cheapest(problem: ConvProblem, target: Target, settings: Settings, bound: i
         other = _cheapest_of(problem, target, settings, bound, tried, best.order[0] if best else UNREACHED, kept)
         best = other if best is None or (other is not None and other.order < best.order) else best
         if best is not None:
-            kept.keep(tried, best.order[0])
+            kept = kept.keeping(tried, best.order[0])
     if best is not None:
-        kept.found(best, bound)
+        searches.now = kept.finding(best, bound)
     return best
 
 
