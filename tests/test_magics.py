@@ -34,6 +34,32 @@ def test_a_cell_is_run_and_its_last_value_profiled(shell: Any) -> None:
     assert str(shell.user_ns["model"]).startswith("mlp(")  # what the cell made is the notebook's
 
 
+@pytest.mark.parametrize("end", ["", ";", "\n\n"])
+def test_the_cell_shows_its_profile_and_not_its_value_too(
+    shell: Any, end: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run_cell(f"%%ipu_profile -o kept batch_size=2\nword = 'mlp'\nword{end}")
+    assert isinstance(shell.user_ns["kept"], Profile)
+    said = capsys.readouterr().out
+    assert "Fits: " in said
+    assert "'mlp'" not in said
+    assert shell.run_cell("3 + 4").result == 7
+    assert "7" in capsys.readouterr().out, "cells after it show theirs again"
+
+
+def test_a_failing_cell_leaves_the_notebook_showing_values(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert isinstance(shell.run_cell("%%ipu_profile batch_size=2\n1 / 0").error_in_exec, ZeroDivisionError)
+    assert isinstance(shell.run_cell("%%ipu_profile batch_size=2\nx = 1").error_in_exec, InputError)
+    capsys.readouterr()
+    shell.run_cell("3 + 4")
+    assert "7" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("kind", "name", "word"), [("line", "workbench", "ready"), ("cell", "ipu_profile", "-o NAME")])
+def test_a_question_mark_tells_what_a_magic_takes(shell: Any, kind: str, name: str, word: str) -> None:
+    assert word in shell.find_magic(name, kind).__doc__
+
+
 def test_the_app_opens_with_a_model_or_without(shell: Any) -> None:
     shell.user_ns["mine"] = "cnn"
     assert isinstance(shell.run_line_magic("workbench", ""), App)

@@ -7,6 +7,9 @@ cell and shows the profile of its last value. Its options are arguments of `wb.p
 from __future__ import annotations
 
 import ast
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from workbench.errors import InputError
@@ -17,25 +20,40 @@ KEPT = "-o"
 
 def load(shell: Any) -> None:
     """Register both magics with a shell of IPython."""
-    shell.register_magic_function(lambda line: workbench(shell, line), "line", "workbench")
-    shell.register_magic_function(lambda line, cell: ipu_profile(shell, line, cell), "cell", "ipu_profile")
+    shell.register_magic_function(_of(shell, workbench), "line", "workbench")
+    shell.register_magic_function(_of(shell, ipu_profile), "cell", "ipu_profile")
+
+
+def _of(shell: Any, magic: Callable[..., Any]) -> Callable[..., Any]:
+    """A magic of one shell, with the text that `?` behind its name shows."""
+
+    def call(*words: str) -> Any:
+        return magic(shell, *words)
+
+    call.__doc__ = magic.__doc__
+    return call
 
 
 def workbench(shell: Any, line: str) -> Any:
-    """The app, with the value of an expression as its model, if there is one."""
+    """Open the app: `%workbench`, or `%workbench NAME` with a model of the notebook or a ready one, as `resnet50`."""
     from workbench.api import app
 
     return app(_value(shell, line.strip())) if line.strip() else app()
 
 
 def ipu_profile(shell: Any, line: str, cell: str) -> Any:
-    """Run a cell and profile its last value, a model or a function that builds one; `-o NAME` keeps the profile."""
+    """Run the cell and show the profile of its last value, a model, a function that builds one or a ready name.
+
+    `%%ipu_profile [-o NAME] [argument=value ...]`, such as `%%ipu_profile -o mine batch_size=8 mode=training`:
+    arguments of `wb.profile` without blanks in them; a value is a literal, a variable of the notebook or a word.
+    `-o NAME` keeps the profile in the notebook under this name.
+    """
     from workbench.api import profile
 
     name, arguments = given(shell, line)
-    result = shell.run_cell(cell.rstrip().removesuffix(";") + ";", store_history=False)
-    result.raise_error()
-    source = result.result
+    with _values_kept(shell) as values:
+        shell.run_cell(cell, store_history=False).raise_error()
+    source = values[-1] if values else None
     if source is None:
         raise InputError(
             "the cell ends without a value", expected="a model, or a function that builds one", todo="name it last"
@@ -44,6 +62,18 @@ def ipu_profile(shell: Any, line: str, cell: str) -> Any:
     if name:
         shell.user_ns[name] = found
     return found
+
+
+@contextlib.contextmanager
+def _values_kept(shell: Any) -> Iterator[list[Any]]:
+    """What cells would show is kept instead: the profile is shown in its place."""
+    values: list[Any] = []
+    before, of_shell = sys.displayhook, shell.display_trap.hook
+    sys.displayhook = shell.display_trap.hook = values.append
+    try:
+        yield values
+    finally:
+        sys.displayhook, shell.display_trap.hook = before, of_shell
 
 
 def given(shell: Any, line: str) -> tuple[str, dict[str, Any]]:
