@@ -56,7 +56,7 @@ def test_what_no_layer_takes_is_named_in_the_text_and_stays_nameless_in_the_tabl
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(InputError, match=r"^1 profile cannot be compared\. Expected: two or more profiles\.$"):
+    with pytest.raises(InputError, match=r"^compare was given 1 profile\. Expected: two or more profiles\.$"):
         compare(FITS)
     with pytest.raises(InputError, match=r"^argument 1 of compare is of type int: 3\. Expected: a profile\."):
         compare(FITS, 3)  # type: ignore[arg-type]

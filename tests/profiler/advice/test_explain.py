@@ -90,8 +90,22 @@ def test_other_ipus() -> None:
         ({"tile": 16}, "no tile 16 on IPU 0. Expected: tile 0 to 15, IPU 0 to 0."),
         ({"variable": "nothing"}, "no variable 'nothing'. Expected: a name or id of profile.variables."),
         ({"operator": "nothing"}, "no operator 'nothing'. Expected: a name of profile.operators."),
+        (
+            {"operator": "dense_1"},  # the layer's name, which is how its operators' names begin
+            "no operator 'dense_1'. Expected: a name of profile.operators. To mend it: did you mean 'dense_1 matmul'?",
+        ),
+        (
+            {"variable": "dense_1/k"},
+            "no variable 'dense_1/k'. Expected: a name or id of profile.variables. "
+            "To mend it: did you mean 'dense_1/kernel', or 'dense_1/kernel/momentum', or 'dense_1/kernel copy'?",
+        ),
+        (
+            {"variable": "dense2/out"},
+            "no variable 'dense2/out'. Expected: a name or id of profile.variables. "
+            "To mend it: did you mean 'dense_2/out', or 'dense_1/out', or 'dense_1/relu'?",
+        ),
     ],
-    ids=["nothing", "step", "tile", "variable", "operator"],
+    ids=["nothing", "step", "tile", "variable", "operator", "layer", "beginning", "misspelt"],
 )
 def test_bad_questions(asked: dict[str, Any], text: str) -> None:
     with pytest.raises(InputError) as caught:

@@ -180,7 +180,7 @@ def compare(*profiles: Profile) -> Comparison:
                 todo="give executable.profile, wb.profile(...) or wb.load_profile(path)",
             )
     if len(profiles) < 2:
-        raise InputError(f"{len(profiles)} profile cannot be compared", expected="two or more profiles")
+        raise InputError(f"compare was given {len(profiles) or 'no'} profile", expected="two or more profiles")
     return Comparison(profiles=tuple(profiles))
 
 

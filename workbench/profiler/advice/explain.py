@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +25,7 @@ from workbench.profiler.registry import method
 from workbench.profiler.report import records
 
 MOST_TERMS = 8  # of a sum that is written out
+MOST_MEANT = 3  # names that a misspelt one may stand for
 # Sources of numbers that are read from the program itself rather than computed by a formula of the engine.
 MAPPING = "the tile mapping of the program"
 ALLOCATOR = "the addresses the allocator gave"
@@ -305,6 +307,15 @@ def _tile_at_step(profile: Profile, ipu: int | None, tile: int, step: int) -> Ex
     )
 
 
+def _meant(asked: str | int, names: Iterable[str]) -> str:
+    """The names that begin with what was asked, or look like it, as a question; "" where there are none."""
+    if not isinstance(asked, str) or not asked:
+        return ""
+    known = list(dict.fromkeys(map(str, names)))
+    found = [name for name in known if name.startswith(asked)] or difflib.get_close_matches(asked, known, n=MOST_MEANT)
+    return f"did you mean {', or '.join(repr(name) for name in found[:MOST_MEANT])}?" if found else ""
+
+
 def _variable(profile: Profile, variable: str | int, ipu: int | None) -> Explanation:
     table = profile.tables["variables"]
     chosen = table["id"] == variable if isinstance(variable, int) else table["name"] == variable
@@ -312,7 +323,8 @@ def _variable(profile: Profile, variable: str | int, ipu: int | None) -> Explana
         chosen = chosen & (table["ipu"] == ipu)
     rows = np.flatnonzero(chosen)
     if not len(rows):
-        raise InputError(f"no variable {variable!r}", expected="a name or id of profile.variables")
+        todo = _meant(variable, table["name"])
+        raise InputError(f"no variable {variable!r}", expected="a name or id of profile.variables", todo=todo)
     if len(rows) == 1:
         return _one_variable(profile, int(rows[0]))
     found = [(_one_variable(profile, row), table["id"][row]) for row in rows.tolist()]
@@ -400,7 +412,8 @@ def _operator(profile: Profile, operator: str) -> Explanation:
     operators = profile.tables["operators"]
     rows = np.flatnonzero(operators["name"] == operator)
     if not len(rows):
-        raise InputError(f"no operator {operator!r}", expected="a name of profile.operators")
+        todo = _meant(operator, operators["name"])
+        raise InputError(f"no operator {operator!r}", expected="a name of profile.operators", todo=todo)
     row = int(rows[0])
     parts = [_runs(profile, place) for place in profile.steps_by_caller.of_operator(operator)]
     left = int(operators["cycles"][row]) - sum(part.value for part in parts)
