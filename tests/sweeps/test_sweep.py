@@ -162,6 +162,9 @@ def test_where_every_point_fails_the_columns_are_there() -> None:
     failed = wb.sweep("mlp", grid, batch_size=2, mode="training", target=small(), columns=["fragmentation"])
     assert list(failed.table) == ["stages", *MEASURED, "fragmentation", "compile_seconds", "problem"]
     assert failed.table["fits"].isna().all()
+    assert failed.sentence == "2 points, in this process: 0 fit, 2 could not be compiled"
+    one = wb.sweep("mlp", {"batch_size": [2]}, target=small(), progress=lambda text: None)
+    assert one.sentence.startswith("1 point, ")
     assert failed.pareto().empty
     assert failed.best is None
     assert "0 fit, 2 could not be compiled" in str(failed)

@@ -134,9 +134,8 @@ class Sweep(Report):
         """How many points, how many fit, and the fastest."""
         fits = sum(bool(row.values.get("fits")) for row in self.rows)
         failed = sum(bool(row.problem) for row in self.rows)
-        text = f"{len(self.rows)} points, {self.how}: {fits} fit" + (
-            f", {failed} could not be compiled" if failed else ""
-        )
+        points = f"{len(self.rows)} point{'s' if len(self.rows) != 1 else ''}"
+        text = f"{points}, {self.how}: {fits} fit" + (f", {failed} could not be compiled" if failed else "")
         if self.best is None:
             return text
         row = self.rows[self.best]
@@ -187,7 +186,7 @@ def sweep(
     for done in runner.run(running.groups(), running.left):
         running.finish(done)
     rows = tuple(row for row in running.rows if row is not None)
-    how = runner.how if any(row.compile_seconds for row in rows) else "all known before"
+    how = runner.how if any(row.compile_seconds or row.problem for row in rows) else "all known before"
     return Sweep(rows=rows, axes=tuple(kinds), columns=tuple(wanted), store=running.store, how=how)
 
 
