@@ -234,7 +234,7 @@ def test_a_name_that_is_nothing_to_sweep_is_told_once_with_one_like_it(name: str
         wb.sweep("mlp", {name: [1]})
     told = str(caught.value)
     assert told.startswith(f"{name!r} is nothing a sweep can change. Expected: an argument (")
-    assert told.endswith(f"To mend it: {hint}.")
+    assert told.removesuffix(".").endswith(f"To mend it: {hint}")
     assert told.count("To mend it") == 1
 
 
