@@ -70,11 +70,13 @@ class Chips(Report):
         """The fullest IPU, and the one that waits longest."""
         rows, total = self.rows, max(1, self.profile.total_cycles)
         full, idle = int(rows["tile_bytes"].to_numpy().argmax()), int(rows["waiting_cycles"].to_numpy().argmax())
-        count = f"{len(rows)} IPUs" if len(rows) > 1 else "One IPU"
-        memory, waiting = rows["tile_bytes"][full] / self.capacity_bytes, rows["waiting_cycles"][idle] / total
+        memory = percent_text(rows["tile_bytes"][full] / self.capacity_bytes)
+        waiting = percent_text(rows["waiting_cycles"][idle] / total)
+        if len(rows) == 1:
+            return f"One IPU: its fullest tile is {memory} full; it waits for {waiting} of the call"
         return (
-            f"{count}: the fullest is {full}, its fullest tile {percent_text(memory)} full; "
-            f"{idle} waits longest, {percent_text(waiting)} of the call"
+            f"{len(rows)} IPUs: IPU {full} is fullest, its fullest tile {memory} full; "
+            f"IPU {idle} waits longest, for {waiting} of the call"
         )
 
     def to_pandas(self) -> pd.DataFrame:
