@@ -115,7 +115,7 @@ def test_what_is_no_member_of_an_enumeration_is_refused(said: object) -> None:
     assert config.to_dict() == IPUConfig().to_dict()
 
 
-def test_a_saved_configuration_is_a_file_of_options(tmp_path: Path) -> None:
+def test_a_saved_configuration_is_a_file_of_options(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     saved = IPUConfig()
     saved.auto_select_ipus = 2
     saved.scheduling.algorithm = SchedulingAlgorithm.CLUSTERING
@@ -124,6 +124,9 @@ def test_a_saved_configuration_is_a_file_of_options(tmp_path: Path) -> None:
     config = IPUConfig()
     assign_options(config, read_options(tmp_path / "c.json"))
     assert config.to_dict() == saved.to_dict()
+    assert not caplog.records, "nobody set the deprecated options that a saved configuration holds too"
+    assign_options(config, {"optimizations.enable_fast_math": True})
+    assert "deprecated" in caplog.text
 
 
 def test_an_axis_given_twice_is_refused() -> None:

@@ -90,11 +90,13 @@ def assign_options(config: Any, options: dict[str, Any], prefix: str = "") -> No
             raise OptionValueError(f"no option {dotted!r}", expected=f"an IPUConfig option; {error}") from None
         *path, last = dotted.split(".")
         owner = functools.reduce(getattr, path, config)
-        is_category = hasattr(getattr(owner, last), "get_attribute_metadata")
-        if is_category and isinstance(value, dict):
+        current = getattr(owner, last)
+        if hasattr(current, "get_attribute_metadata") and isinstance(value, dict):
             assign_options(config, value, f"{dotted}.")
-        else:
-            setattr(owner, last, as_option(dotted, value, getattr(owner, last)))
+            continue
+        new = as_option(dotted, value, current)
+        if type(new) is not type(current) or new != current:  # a saved default of a deprecated option warns of nothing
+            setattr(owner, last, new)
 
 
 def as_option(dotted: str, value: Any, current: Any) -> Any:
