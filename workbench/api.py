@@ -133,7 +133,11 @@ def profile(source: Any, *inputs: Any, **arguments: Any) -> Profile:
 
 @checked
 def ready(name: str, **size: int) -> Any:
-    """A ready model by name in a given size, built without weights; see `wb.compile`."""
+    """A ready model by name in a given size, built without weights, as `wb.compile` takes it.
+
+    Sizes are those that the model has, as in `wb.ready("mlp", layers=2, hidden=256)`; an unknown name or size is an
+    `InputError` that lists what there is.
+    """
     from workbench.engine.frontends.ready import ready as find
 
     return find(name, **size)
@@ -403,7 +407,11 @@ def search(
 
 @checked
 def app(source: Any = None, config: Any = None) -> Any:
-    """The interactive workbench."""
+    """The interactive workbench: compile, look, diagnose and apply fixes without code.
+
+    `source`: a Keras model, a function that builds one or a ready name, default one to choose there. `config`: an
+    `IPUConfig` to begin with, default the one configured last.
+    """
     from workbench.widgets.app import App
 
     return App(source=source, config=config)
@@ -411,7 +419,10 @@ def app(source: Any = None, config: Any = None) -> Any:
 
 @checked
 def challenge(name: str) -> Any:
-    """An exercise with a brief and a grader."""
+    """An exercise: its `.brief` says what to reach, and `.check(profile)` grades a profile against it.
+
+    `name`: "fit-the-tile" or "fit-resnet".
+    """
     from workbench.profiler.advice.challenge import challenge as find
 
     return find(name)
