@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import comm
@@ -9,6 +10,7 @@ import pytest
 
 import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from workbench.profiler.profile import Profile
 from workbench.widgets import linked
 from workbench.widgets.app import App
 from workbench.widgets.app.history import KEPT, History, told_apart
@@ -207,3 +209,25 @@ def test_what_tells_results_apart() -> None:
     assert told_apart(None, one) == one.name
     assert told_apart(one, handmade_profile()) == "the same again"
     assert told_apart(one, handmade_pipeline()) == handmade_pipeline().name
+
+
+def with_options(**changed: str) -> Profile:
+    """The hand-made profile as if compiled with these options, whose dots are given as double underscores."""
+    one = handmade_profile()
+    options = {name.replace("__", "."): value for name, value in changed.items()}
+    return replace(one, meta={**one.meta, "config_changed": {**one.meta["config_changed"], **options}})
+
+
+def test_options_of_one_last_name_are_told_apart() -> None:
+    matmuls, convolutions = with_options(matmuls__partialsType="half"), with_options(convolutions__partialsType="half")
+    assert told_apart(handmade_profile(), matmuls) == "partialsType half"
+    said = "convolutions.partialsType half, matmuls.partialsType as by default"
+    assert told_apart(matmuls, convolutions) == said  # not "the same again"
+
+
+def test_a_comparison_calls_its_results_as_their_chips_do(app: App) -> None:
+    for batch_size in (2, 4, 8):
+        compiled(app, batch_size)
+    app.history.box.children[1].children[1].click()  # 2, with 3 that is shown
+    view = app.history.comparison.children[1]
+    assert view.data["labels"] == ["2 · batch size 4", "3 · batch size 8"]

@@ -30,10 +30,18 @@ LARGEST = 3  # parts of a change that are said in a line
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison(Report):
-    """Profiles against the first of them. With two, swapping them flips every sign and swaps added and removed."""
+    """Profiles against the first of them. With two, swapping them flips every sign and swaps added and removed.
+
+    `labels` are what pictures call the profiles, where they are known by others than their places and names.
+    """
 
     name: ClassVar[str] = "comparison"
     profiles: tuple[Profile, ...]
+    labels: tuple[str, ...] = ()
+
+    def label(self, place: int) -> str:
+        """What pictures call the profile at a place: its label, or its place and name, as `"1: resnet50"`."""
+        return self.labels[place] if self.labels else f"{place}: {self.profiles[place].name}"
 
     @cached_property
     def headlines(self) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import ipywidgets
 
 from workbench.base.text import markup, shown
 from workbench.base.units import bytes_text, count_text
-from workbench.profiler.advice.compare import compare
+from workbench.profiler.advice.compare import Comparison
 from workbench.profiler.advice.diagnose import cycles_per_sample
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
@@ -86,7 +86,7 @@ class History:
         title = ipywidgets.HTML(f"<h3>{before.number} against {after.number}: {markup(after.change)}</h3>")
         head = ipywidgets.HBox([title, close])
         head.add_class("wb-app-compared")
-        self.comparison.children = [head, face("comparison").widget(compare(before.profile, after.profile))]
+        self.comparison.children = [head, face("comparison").widget(_held(before, after))]
         self._draw()
 
     def close(self) -> None:
@@ -151,13 +151,21 @@ def label(entry: Entry) -> str:
     return f"{entry.number} · {shown(entry.change)}\n{verdict}, {bytes_text(profile.max_tile_bytes)}, {cycles}"
 
 
+def _held(before: Entry, after: Entry) -> Comparison:
+    """Two results held against each other, under the numbers that their chips have."""
+    labels = tuple(f"{each.number} · {shown(each.change)}" for each in (before, after))
+    return Comparison(profiles=(before.profile, after.profile), labels=labels)
+
+
 def told_apart(before: Profile | None, after: Profile) -> str:
     """What of the request differs from the result before; the name of the model for the first."""
     if before is None or before.name != after.name:
         return after.name
     was, now = _asked(before), _asked(after)
-    changed = [f"{name} {now[name]}" for name in now if was.get(name) != now[name]]
-    changed += [f"{name} as by default" for name in was if name not in now]
+    names = [name for name in now if was.get(name) != now[name]] + [name for name in was if name not in now]
+    last = [name.rpartition(".")[2] for name in names]
+    said = {name: name if last.count(short) > 1 else short for name, short in zip(names, last, strict=True)}
+    changed = [f"{said[name]} {now.get(name, 'as by default')}" for name in names]
     if not changed:
         return "the same again"
     return ", ".join(changed[:2]) + (f" and {len(changed) - 2} more" if len(changed) > 2 else "")
@@ -169,7 +177,7 @@ def _asked(profile: Profile) -> dict[str, str]:
     samples = meta.get("samples_per_call")  # files of earlier versions do not say
     if samples is not None and samples != meta["batch_size"]:
         found["samples a call"] = str(samples)
-    return found | {name.rpartition(".")[2]: str(value) for name, value in dict(meta["config_changed"]).items()}
+    return found | {name: str(value) for name, value in dict(meta["config_changed"]).items()}
 
 
 __all__ = ["Entry", "History", "label", "told_apart"]

@@ -209,7 +209,7 @@ function lanePanel(view) {
   const {data, ui} = view, ends = endsOf(view), change = ends[1] - ends[0], of = data.lanes.ipus.length > 1 ? `${data.lanes.ipus.length} IPUs together` : `IPU ${data.lanes.ipus[0]}`;
   const heading = `The call: ${signed(change, cyclesText)}`;
   ui.panel.replaceChildren(h("h4", {text: heading}), h("p", {class: "wb-change", text: `${signed(change, wholeText)} cycles`}), h("p", {text: `Cycles of ${of} by cause:`}),
-    table([{label: "cause", mark: ({cause}) => data.lanes.paints[cause], text: ({cause}) => data.lanes.paints[cause]?.label ?? cause}, {label: "before", number: true, text: ({before}) => wholeText(before)}, {label: "after", number: true, text: ({after}) => wholeText(after)}, {label: "change", number: true, text: (row) => signed(row.change, wholeText)}], causesOf(view)),
+    table([{label: "cause", as: "wb-words", mark: ({cause}) => data.lanes.paints[cause], text: ({cause}) => data.lanes.paints[cause]?.label ?? cause}, {label: "before", number: true, text: ({before}) => wholeText(before)}, {label: "after", number: true, text: ({after}) => wholeText(after)}, {label: "change", number: true, text: (row) => signed(row.change, wholeText)}], causesOf(view)),
     h("h4", {text: "Why: the largest parts"}), ...reasons(view));
   ui.announce(heading);
 }
@@ -218,7 +218,7 @@ function draw(view, ...args) {
   ({tiles: drawPlan, trace: drawLanes}[view.picture] ?? drawSeries)(view, ...args);
 }
 
-const nameOf = (view, side) => `${side === "a" ? 0 : view.data.place}: ${view.data.names[side === "a" ? 0 : 1]}`;
+const nameOf = (view, side) => view.data.labels[side === "a" ? 0 : 1];
 
 function panel(view) {
   if (view.picture === "trace") return lanePanel(view);
@@ -243,7 +243,7 @@ function panel(view) {
 
 function reasons(view) {
   const all = whyOf(view).filter(({change}) => change), parts = ["bytes", "cycles"].flatMap((unit) => all.filter((row) => row.unit === unit).sort((a, b) => Math.abs(b.change) - Math.abs(a.change)).slice(0, 4));
-  return [parts.length ? table([{label: "part", text: ({layer, of}) => `${layer || NO_LAYER}, ${of.replaceAll("_", " ")}`}, {label: "change", number: true, text: ({unit, change}) => signed(change, TEXTS[unit])}], parts) : h("p", {text: "Nothing differs."})];
+  return [parts.length ? table([{label: "part", as: "wb-words", text: ({layer, of}) => `${layer || NO_LAYER}, ${of.replaceAll("_", " ")}`}, {label: "change", number: true, text: ({unit, change}) => signed(change, TEXTS[unit])}], parts) : h("p", {text: "Nothing differs."})];
 }
 
 function cards(view) {
