@@ -143,6 +143,20 @@ function inCell(ctx, text, x, y, wide, most) {
   ctx.fillText(text, x + wide / 2, y + 7, most);
 }
 
+// The numbers under colours `w` wide: both ends, and of those between the ones whose text stands clear of the others'.
+export function keyMarks(low, high, w, widthOf, binary) {
+  if (!(high > low)) return [high];
+  const end = w - widthOf(high), found = [low];
+  let free = widthOf(low);
+  for (const value of ticks(low, high, 3, binary)) {
+    const centre = ((value - low) / (high - low)) * w, half = widthOf(value) / 2;
+    if (centre - half < free + 10 || centre + half > end - 10) continue;
+    found.push(value);
+    free = centre + half;
+  }
+  return [...found, high];
+}
+
 // The colours with their numbers, `w` wide, and what they are under it.
 export function legend(ramp, ctx, t, {low, high, text, label, binary, x: left, y, w}) {
   const colours = ctx.createLinearGradient(left, 0, left + w, 0);
@@ -152,10 +166,10 @@ export function legend(ramp, ctx, t, {low, high, text, label, binary, x: left, y
   font(ctx, t);
   ctx.textBaseline = "top";
   ctx.fillStyle = t.muted;
-  const same = !(high > low), marks = same ? [high] : [low, ...ticks(low, high, 3, binary).filter((v) => v > low + (high - low) * 0.18 && v < high - (high - low) * 0.18), high];
+  const same = !(high > low), marks = keyMarks(low, high, w, (value) => ctx.measureText(shortText(text(value))).width, binary);
   marks.forEach((value, i) => {
     const part = same ? 1 : (value - low) / (high - low);
-    ctx.textAlign = part < 0.05 ? "left" : part > 0.95 ? "right" : "center";
+    ctx.textAlign = i === marks.length - 1 ? "right" : i ? "center" : "left";
     ctx.fillText(shortText(text(value)), left + part * w, y + 14);
     ctx.fillRect(left + Math.min(w - 1, part * w), y + 8, 1, 5);
   });
