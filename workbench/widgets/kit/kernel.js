@@ -335,18 +335,20 @@ export function panZoom(canvas, at, {span, least, area, moved, pick}) {
   }};
 }
 
+const classOf = ({number, as}) => [number && "wb-num", as].filter(Boolean).join(" ") || undefined;
+
 // columns: [{label, text, number, bar, mark}]; `text(row)` gives a cell, `bar(row)` a fraction drawn behind it, `mark(row)` a swatch;
 // of a `path`, which has a mark, without room its end is shown, which tells paths apart; a column `as` wb-roomy is left out of a
 // narrow panel, the words of one `as` wb-words go on in another line there.
 export function table(columns, rows, {caption, chosen = () => false, pick, most = 200, fixed} = {}) {
-  const head = h("tr", {}, ...columns.map(({label, number, wide, as}) => h("th", {scope: "col", class: number ? "wb-num" : as, text: label, style: wide ? {width: wide} : {}})));
+  const head = h("tr", {}, ...columns.map((column) => h("th", {scope: "col", class: classOf(column), text: column.label, style: column.wide ? {width: column.wide} : {}})));
   const body = rows.slice(0, most).map((row) => h("tr", {
     class: (pick ? "wb-pick" : "") + (chosen(row) ? " wb-chosen" : ""), tabindex: pick && 0,
     "aria-current": pick && chosen(row) && "true", onclick: () => pick?.(row),
     onkeydown: (event) => { if (pick && ["Enter", " "].includes(event.key)) { event.preventDefault(); pick(row); } },
-  }, ...columns.map(({text, number, bar, mark, path, as}) => {
-    const value = text(row), marked = mark?.(row), key = marked && swatch(marked);
-    const cell = h("td", {class: number ? "wb-num" : as, title: path ? `${value}, ${marked.label}` : value},
+  }, ...columns.map((column) => {
+    const {text, bar, mark, path} = column, value = text(row), marked = mark?.(row), key = marked && swatch(marked);
+    const cell = h("td", {class: classOf(column), title: path ? `${value}, ${marked.label}` : value},
       path ? h("div", {class: "wb-path"}, key, h("span", {}, h("bdi", {text: value}))) : key, !path && value);
     if (bar) {
       cell.style.backgroundSize = `${bar(row) * 100}% 100%`;

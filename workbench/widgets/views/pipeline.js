@@ -115,7 +115,7 @@ function rangePart(view) {
   const {data, at} = view, exact = isExact(view), sums = exact ? data.spent : spentIn(holding(view, at.from, at.to), at.from, at.to), whole = (at.to - at.from) * data.ipus || 1;
   const title = at.from === 0 && at.to === data.total_cycles ? "The whole program" : `Cycles ${wholeText(at.from)} to ${wholeText(at.to)}`;
   return part(title, `${exact || !view.live ? "" : "about "}${percentText(idleOf(sums) / whole)} waiting: ${data.ipus} IPU${data.ipus > 1 ? "s" : ""} × ${timeText(view, at.to - at.from)}`, table([
-    {...column("cause", ([cause]) => data.causes[cause].label), mark: ([cause]) => data.causes[cause]}, number("cycles", ([, cycles]) => cycles), number("share", ([, cycles]) => percentText(cycles / whole), {bar: ([, cycles]) => cycles / whole}),
+    {...column("cause", ([cause]) => data.causes[cause].label), as: "wb-words", mark: ([cause]) => data.causes[cause]}, number("cycles", ([, cycles]) => cycles), number("share", ([, cycles]) => percentText(cycles / whole), {bar: ([, cycles]) => cycles / whole}),
   ], [...sums.entries()].filter(([, cycles]) => cycles >= 0.5)), data.ideal);
 }
 

@@ -82,7 +82,7 @@ function tell(view) {
   ];
   const does = {compute: `${wholeText(columns.computing_tiles[now])} tiles compute`, exchange: `${bytesText(columns.sent_bytes[now])} are exchanged`}[cause] ?? data.causes[columns.cause[now]].label;
   ui.say(`Playback of IPU ${data.ipu}, place ${now} of ${columns.step.length}: ${nameOf(view, now)}, ${does}, ${cyclesText(columns.cycles[now])}; ${bytesText(columns.live_bytes[now])} live`);
-  ui.panel.replaceChildren(h("h4", {text: nameOf(view, now)}), h("table", {class: "wb-table"}, h("tbody", {}, ...rows.map(([what, text]) => h("tr", {}, h("th", {scope: "row", text: what}), h("td", {text}))))),
+  ui.panel.replaceChildren(h("h4", {text: nameOf(view, now)}), h("table", {class: "wb-table"}, h("tbody", {}, ...rows.map(([what, text]) => h("tr", {}, h("th", {scope: "row", text: what}), h("td", {class: "wb-words", text}))))),
     h("p", {text: "Space plays and pauses; , and . step back and on; the arrows choose a tile."}));
   view.range.value = String(now);
   view.range.setAttribute("aria-valuetext", `place ${now}: ${nameOf(view, now)}, ${data.causes[columns.cause[now]].label}`);

@@ -220,7 +220,7 @@ function shares(view, title, from, to) {
   const {data} = view, {exact, balance, rows} = proportions(view, from, to), whole = (to - from) * data.lanes.length || 1;
   const said = `${cyclesText(to - from)} (${secondsText(to - from, data.clock_hz)})${data.lanes.length > 1 ? ` on ${data.lanes.length} IPUs` : ""}${exact || !view.live ? "" : ", about"}`;
   return [h("h4", {text: title}), h("p", {text: said}), balance === null ? null : h("p", {text: balance}), table([
-    {label: "cause", text: ([cause]) => data.paints[cause]?.label ?? cause, mark: ([cause]) => data.paints[cause] ?? data.paints.idle_wait_stage},
+    {label: "cause", as: "wb-words", text: ([cause]) => data.paints[cause]?.label ?? cause, mark: ([cause]) => data.paints[cause] ?? data.paints.idle_wait_stage},
     {label: "cycles", number: true, text: ([, cycles]) => wholeText(cycles)},
     {label: "share", number: true, text: ([, cycles]) => percentText(cycles / whole), bar: ([, cycles]) => cycles / whole},
   ], rows)].filter(Boolean);
@@ -235,7 +235,7 @@ function panel(view) {
     view.marks ? h("div", {class: "wb-tools"}, button("Zoom to the markers", () => view.zoom.set(from, to))) : "",
     h("div", {class: "wb-about"}, ...(chosen || [h("p", {text: "Click a block for its numbers; drag to pan, with Shift to measure a range. Keys: T markers, [ and ] the layer's previous and next place, D the dearest step."})])),
     data.dearest.length ? h("div", {class: "wb-scroll wb-dearest", tabindex: 0, role: "region", "aria-label": "Dearest steps"}, table([
-      {label: "dearest steps", path: true, mark: (row) => data.busy[row.cause], text: (row) => row.name}, {label: "times", number: true, wide: "64px", text: (row) => wholeText(row.times)}, {label: "cycles of all", number: true, wide: "108px", text: (row) => wholeText(row.total), bar: (row) => row.total / most},
+      {label: "dearest steps", path: true, mark: (row) => data.busy[row.cause], text: (row) => row.name}, {label: "times", number: true, as: "wb-roomy", wide: "64px", text: (row) => wholeText(row.times)}, {label: "cycles of all", number: true, wide: "108px", text: (row) => wholeText(row.total), bar: (row) => row.total / most},
     ], data.dearest, {fixed: true, pick: (row) => toStep(view, row), chosen: (row) => row.step === step})) : "");
 }
 
