@@ -195,3 +195,42 @@ def test_no_point_lies_on_the_name_of_a_line(width: int, cnn: Profile, show: Sho
             if said["from"] < x + r and x - r < said["to"] and said["y"] < y + r < said["y"] + 12 + 2 * r
         ]
         assert on == [], name
+
+
+NARROW = 400 + 48
+BESIDE = """root => [...root.querySelectorAll('*')].filter(e => !e.closest('.wb-scroll, .wb-hidden')
+    && (e.getBoundingClientRect().right > root.getBoundingClientRect().right + 1
+        || e.matches('.wb-said, h4, p') && e.scrollWidth > e.clientWidth)).map(e => e.textContent)"""
+
+
+@pytest.fixture(scope="module")
+def long_names() -> Profile:
+    graph = wb.tiles.Graph("ipu2", tiles=2)
+    x = graph.variable("x", (100,), "float32").map_linearly(tiles=1)
+    scale = graph.compute_set("a_name_without_any_place_to_break_it_" * 5)
+    scale.vertex("popops::BinaryOp1D", tile=0, op="MULTIPLY", a=x, b=x, out=x)
+    return wb.profile(graph.sequence(scale))
+
+
+@pytest.mark.parametrize("name", ["liveness_view", "playback", "xray", "exchange", "trace"])
+def test_nothing_stands_beside_a_narrow_view(name: str, long_names: Profile, show: Show) -> None:
+    section = show(NARROW, **{name: getattr(long_names, name)}).locator("section.wb").first
+    section.locator("canvas").first.wait_for()
+    assert section.evaluate(BESIDE) == []
+
+
+def test_the_name_of_a_row_stays_where_its_numbers_are_scrolled_to(cnn: Profile, show: Show) -> None:
+    listed = show(NARROW, operations=cnn.operations).locator("#view-operations .wb-listed")
+    listed.locator("select").first.select_option("layers")
+    box = listed.locator(".wb-window")
+    box.evaluate("e => { e.scrollLeft = 300; e.scrollTop = 60 }")
+    assert box.evaluate("e => e.scrollLeft") > 100
+    left = box.evaluate("e => e.getBoundingClientRect().left")
+    for cell in (listed.locator("th").first, listed.locator("tbody tr:not([aria-hidden])").nth(6).locator("td").first):
+        assert cell.evaluate("e => e.getBoundingClientRect().left") == pytest.approx(left, abs=1)
+        # What is scrolled under it does not shine through, and nothing lies over it.
+        assert cell.evaluate("e => getComputedStyle(e).backgroundColor") not in ("rgba(0, 0, 0, 0)", "transparent")
+        assert cell.evaluate(
+            """e => { const {x, y, width, height} = e.getBoundingClientRect();
+                return e.contains(document.elementFromPoint(x + width / 2, y + height / 2)) }"""
+        )
