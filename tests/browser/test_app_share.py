@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.apps import COMPILE_MS, START, RunApp, button, choose_ready
+from tests.browser.conftest import LoadNotebook, StartLab
 from tests.browser.looking import eventually
 from workbench.profiler.storage import load_profile
 
@@ -36,3 +37,31 @@ def test_the_history_is_kept_in_the_notebooks_folder(run_app: RunApp, lab_folder
     (path,) = (lab_folder / "workbench-history").glob("*.wbprofile")
     assert load_profile(path).name == "mlp"
     path.unlink()
+
+
+def insert(page: Page) -> None:
+    """Press the button, and find the code in a new cell under the one of the app."""
+    button(page, "Insert as cell").click(timeout=COMPILE_MS)
+    page.get_by_text("the code stands in a new cell below").wait_for()
+    expect(page.locator(".jp-Notebook .jp-Cell").nth(1)).to_contain_text("executable = wb.compile(")
+
+
+def test_the_code_is_inserted_as_a_cell(run_app: RunApp) -> None:
+    insert(run_app(START).page)
+
+
+def test_the_code_is_inserted_as_a_cell_in_notebook_7(
+    chromium: Browser, start_lab: StartLab, add_views: LoadNotebook
+) -> None:
+    pytest.importorskip("notebook", reason="Notebook 7 is not here: it is one of the packages for tests")
+    server = start_lab("light")
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    try:
+        page = context.new_page()
+        page.goto(server.address(add_views(START)).replace("/lab/tree/", "/notebooks/"))
+        page.locator(".jp-Notebook .jp-Cell .cm-content").first.click()
+        page.keyboard.press("Control+Enter")
+        insert(page)
+    finally:
+        context.close()
+        server.end_kernels()

@@ -25,15 +25,18 @@ async function bring(model, file, most, complain) {
   }
 }
 
-// A new cell below ours, with code: as its user would make one, by JupyterLab's own keys. False where there is no such notebook.
+// A new cell below ours, with code: as its user would make one, by the keys of JupyterLab and Notebook. False where there is no such notebook.
 async function insertCell(el, code) {
   const cell = el.closest(".jp-Notebook .jp-Cell"), notebook = cell?.closest(".jp-Notebook");
   if (!notebook) return false;
   const cells = () => [...notebook.querySelectorAll(".jp-Cell")], before = new Set(cells());
   (cell.querySelector(".jp-InputPrompt") ?? cell).dispatchEvent(new MouseEvent("mousedown", {bubbles: true, cancelable: true, button: 0}));
   document.activeElement?.blur();
-  notebook.focus();
-  notebook.dispatchEvent(new KeyboardEvent("keydown", {key: "b", code: "KeyB", keyCode: 66, bubbles: true, cancelable: true}));
+  // The keys of a cell are heard where it has the focus; a notebook in which no cell can have it hears them itself.
+  cell.focus();
+  const hears = document.activeElement === cell ? cell : notebook;
+  hears.focus();
+  hears.dispatchEvent(new KeyboardEvent("keydown", {key: "b", code: "KeyB", keyCode: 66, bubbles: true, cancelable: true}));
   for (let turn = 0; turn < 20; turn++) {
     await new Promise((done) => setTimeout(done, 50));
     const made = cells().find((each) => !before.has(each)), editor = made?.querySelector(".cm-content");
