@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.apps import COMPILE_MS, START, RunApp, button, choose_ready
+from tests.browser.apps import COMPILE_MS, START, RunApp, button, choose_ready, enter
 from tests.browser.driver import EVERY_SCREEN, Screens
 
 pytestmark = pytest.mark.browser
@@ -77,3 +77,36 @@ def test_what_the_lists_of_the_form_begin_with_is_read_whole_and_their_arrows_ar
         assert {"loss", "stages", "optimizer"} <= {each["label"] for each in lists}
         assert [each["label"] for each in lists if each["cut"]] == [], screen
         assert [each["label"] for each in lists if each["text"] not in each["image"]] == [], screen
+
+
+def test_what_is_chosen_can_be_read(run_app: RunApp) -> None:
+    page = run_app(START).page
+    loss = page.get_by_label("loss", exact=True)
+    loss.select_option("sparse_categorical_crossentropy")
+    # 31 letters of 13 pixels, about 7 pixels wide, beside an arrow of 30.
+    written = """e => { const pen = document.createElement('canvas').getContext('2d'), style = getComputedStyle(e);
+        pen.font = style.font;
+        return pen.measureText(e.selectedOptions[0].text).width + parseFloat(style.paddingLeft) + 20 }"""
+    assert loss.evaluate("e => e.clientWidth") >= loss.evaluate(written)
+    page.get_by_label("partialsType (convolutions)", exact=True).select_option("half")
+    changed = page.locator(".wb-app-changed")
+    expect(changed).to_have_count(1)
+    assert changed.evaluate("e => parseFloat(getComputedStyle(e).borderLeftWidth)") >= 2  # in its place: nothing cuts it
+    page.get_by_label("mode", exact=True).focus()
+    for name in ("precision", "loss", "optimizer"):  # in the order in which they stand
+        page.keyboard.press("Tab")
+        expect(page.get_by_label(name, exact=True)).to_be_focused()
+
+
+def test_results_stand_clear_of_the_form(run_app: RunApp) -> None:
+    page = run_app(START).page
+    for batch_size in (2, 3):
+        enter(page, "batch size", batch_size)
+        button(page, "Compile").click()
+        page.get_by_text("Done: mlp fits").wait_for(timeout=COMPILE_MS)
+        page.get_by_text(f"batch size {batch_size} (", exact=False).nth(1).wait_for()
+    expect(page.locator(".wb-app-chip")).to_have_count(2)
+    form, chips = page.locator(".wb-app-form").bounding_box(), page.locator(".wb-app-chip").first.bounding_box()
+    assert form is not None
+    assert chips is not None
+    assert chips["y"] >= form["y"] + form["height"] + 8

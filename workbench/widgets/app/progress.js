@@ -36,7 +36,7 @@ async function render({model, el}) {
     const {state, seconds} = model.get("data"), place = el.querySelector(".wb-seconds");
     if (!place) return;
     const shown = state === "running" ? seconds + (performance.now() - from) / 1000 : seconds;
-    place.textContent = ` ${shown.toFixed(1)} s`;
+    place.textContent = `  (${shown.toFixed(1)} s)`;
   };
   const show = () => { from = performance.now(); el.replaceChildren(status(model.get("data"), (text) => model.send(text))); tick(); };
   show();

@@ -51,6 +51,7 @@ class RunForm:
         self.precision = ipywidgets.Dropdown(options=PRECISIONS, description="precision", tooltip="Type of the model")
         self.optimizer = ipywidgets.Dropdown(options=OPTIMIZERS, description="optimizer", tooltip="For training")
         self.loss = ipywidgets.Dropdown(options=LOSSES, description="loss", tooltip=_LOWERED)
+        self.loss.add_class("wb-app-wide")  # names as "sparse_categorical_crossentropy"
         self.offload = ipywidgets.SelectMultiple(
             options=list(OFFLOAD), rows=len(OFFLOAD), description="offload", tooltip=_OFFLOADED
         )
@@ -148,7 +149,7 @@ def compiled(request: Any, progress: Any, like: Any = None) -> Any:
     return autosplit(request.replace(stages=None), compile_request, ipus, progress=progress).executable
 
 
-_KEPT = ("batch_size", "mode", "precision", "optimizer", "loss", "stages", "replicas", "offload")
+_KEPT = ("batch_size", "mode", "precision", "loss", "optimizer", "stages", "replicas", "offload")
 _OFFLOADED = "What waits in streaming memory beside the IPUs; several with Ctrl"
 _LOWERED = "What training lowers: the model's own loss, or the one that goes with its output"
 _STAGES = "Layers on each IPU of a copy: as many on each, or as the measured costs of the layers ask for"
