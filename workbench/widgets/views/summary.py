@@ -74,13 +74,19 @@ def cards(report: Report) -> list[dict[str, str]]:
         found.append(
             ("Throughput", f"{count_text(data['samples_per_second'])} samples/s", f"batch size {data['batch_size']}")
         )
-    size = f"{target['tiles_per_ipu']} tiles x {bytes_text(target['bytes_per_tile'])}, {clock}"
+    tiles, steps, variables = target["tiles_per_ipu"], data["program"]["steps"], data["program"]["variables"]
+    size = f"{tiles} {_named(tiles, 'tile')} x {bytes_text(target['bytes_per_tile'])}, {clock}"
     ipus = f"{data['ipus']} IPU{'s' * (data['ipus'] > 1)}" + (
         f" x {data['replicas']} replicas" if data["replicas"] > 1 else ""
     )
     found.append(("Target", f"{ipus}, {target['name']}", size))
-    found.append(("Program", f"{data['program']['steps']:,} steps", f"{data['program']['variables']:,} variables"))
+    program = (f"{steps:,} {_named(steps, 'step')}", f"{variables:,} {_named(variables, 'variable')}")
+    found.append(("Program", *program))
     return [{"label": label, "value": value, "note": note} for label, value, note in found]
+
+
+def _named(many: int, one: str) -> str:
+    return one if many == 1 else f"{one}s"
 
 
 def _error(report: Report, kind: str) -> str:
