@@ -234,3 +234,17 @@ def test_the_name_of_a_row_stays_where_its_numbers_are_scrolled_to(cnn: Profile,
             """e => { const {x, y, width, height} = e.getBoundingClientRect();
                 return e.contains(document.elementFromPoint(x + width / 2, y + height / 2)) }"""
         )
+
+
+def test_keys_are_hatched_by_the_paper_itself(cnn: Profile, show: Show) -> None:
+    """So that no key has to be painted anew in another theme, which one that is hidden then was not."""
+    keys = show(WIDTHS[0], trace=cnn.trace).locator(".wb-legend canvas.wb-swatch")
+    keys.first.wait_for()
+    seen = keys.evaluate_all(
+        """all => all.map(e => { const {data} = e.getContext('2d').getImageData(0, 0, e.width, e.height), found = new Set();
+            for (let i = 0; i < data.length; i += 4) if (data[i + 3] === 255) found.add(data.slice(i, i + 3).join());
+            return [found.size, data.some((value, i) => i % 4 === 3 && value < 130)] })"""
+    )
+    # What covers is of the one colour of its ground; where it is hatched, 55 % of it is taken away: 0.45 x 255 = 115.
+    assert {colours for colours, _ in seen} == {1}
+    assert {hatched for _, hatched in seen} == {True, False}

@@ -123,17 +123,17 @@ export function hatch(ctx, pattern, colour, paper, alpha = 0.55) {
   return cache.get(key);
 }
 
-// A key's square is hatched as its picture is, in the colour of the paper: asked when it stands on the page, and again in another theme.
+// A key's square is hatched as its picture is: the strokes are holes, through which the paper is seen in every theme.
 export function swatch({colour, pattern}) {
   const canvas = h("canvas", {width: 28, height: 24, class: "wb-swatch", "aria-hidden": "true"});
   const pen = canvas.getContext("2d");
-  const paint = () => {
-    pen.fillStyle = hatch(pen, pattern, colour, (canvas.isConnected && theme(canvas).paper) || "#fff");
+  pen.fillStyle = colour;
+  pen.fillRect(0, 0, 28, 24);
+  if (STROKES[pattern]) {
+    pen.globalCompositeOperation = "destination-out";
+    pen.fillStyle = hatch(pen, pattern, "transparent", "#000");
     pen.fillRect(0, 0, 28, 24);
-  };
-  paint();
-  if (pattern) globalThis.requestAnimationFrame?.(paint);
-  canvas.addEventListener("transitionend", paint);
+  }
   return canvas;
 }
 
