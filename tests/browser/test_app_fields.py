@@ -91,7 +91,8 @@ def test_what_is_chosen_can_be_read(run_app: RunApp) -> None:
     page.get_by_label("partialsType (convolutions)", exact=True).select_option("half")
     changed = page.locator(".wb-app-changed")
     expect(changed).to_have_count(1)
-    assert changed.evaluate("e => parseFloat(getComputedStyle(e).borderLeftWidth)") >= 2  # in its place: nothing cuts it
+    mark = changed.evaluate("e => parseFloat(getComputedStyle(e).borderLeftWidth)")
+    assert mark >= 2  # inside its box, where nothing cuts it
     page.get_by_label("mode", exact=True).focus()
     for name in ("precision", "loss", "optimizer"):  # in the order in which they stand
         page.keyboard.press("Tab")

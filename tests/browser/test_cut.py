@@ -241,7 +241,8 @@ def test_keys_are_hatched_by_the_paper_itself(cnn: Profile, show: Show) -> None:
     keys = show(WIDTHS[0], trace=cnn.trace).locator(".wb-legend canvas.wb-swatch")
     keys.first.wait_for()
     seen = keys.evaluate_all(
-        """all => all.map(e => { const {data} = e.getContext('2d').getImageData(0, 0, e.width, e.height), found = new Set();
+        """all => all.map(e => {
+            const {data} = e.getContext('2d').getImageData(0, 0, e.width, e.height), found = new Set();
             for (let i = 0; i < data.length; i += 4) if (data[i + 3] === 255) found.add(data.slice(i, i + 3).join());
             return [found.size, data.some((value, i) => i % 4 === 3 && value < 130)] })"""
     )

@@ -356,7 +356,8 @@ export function table(columns, rows, {caption, chosen = () => false, pick, most 
     }
     return cell;
   })));
-  if (rows.length > most) body.push(h("tr", {}, h("td", {colspan: columns.length, class: "wb-more", text: `${wholeText(rows.length - most)} more rows: .to_pandas() has them all`})));
+  // Over the columns that never give way: over more of them it would make one without cells.
+  if (rows.length > most) body.push(h("tr", {}, h("td", {colspan: columns.filter(({as}) => as !== "wb-roomy").length, class: "wb-more", text: `${wholeText(rows.length - most)} more rows: .to_pandas() has them all`})));
   return h("table", {class: fixed ? "wb-table wb-fixed" : "wb-table"}, caption && h("caption", {text: caption}), h("thead", {}, head), h("tbody", {}, ...body));
 }
 
