@@ -49,6 +49,7 @@ class OperationsView(View):
     """The icicle and the table; a layer chosen in either is the selection's."""
 
     _esm = assets.stub("views/operations.js")
+    _css = assets.style("views/operations")
 
     def _begin(self) -> None:
         self.send_payload(*payload(self._report))

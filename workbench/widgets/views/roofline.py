@@ -50,6 +50,7 @@ class RooflineView(View):
     """Points to choose from; the chosen one's layer is the selection's."""
 
     _esm = assets.stub("views/roofline.js")
+    _css = assets.style("views/roofline")
 
     def _begin(self) -> None:
         self.send_payload(*payload(self._report))

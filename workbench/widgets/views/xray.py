@@ -85,6 +85,7 @@ class XrayView(View):
     """The X-ray canvas; follows the selection's IPU and tile, and shows the report's tile until one is chosen."""
 
     _esm = assets.stub("views/xray.js")
+    _css = assets.style("views/xray")
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
