@@ -64,3 +64,19 @@ def test_bad_arguments() -> None:
         InputError, match=r"^no table 'tiles' to compare\. Expected: one of: variables, operators, layers\.$"
     ):
         compare(FITS, OVER).table("tiles")
+
+
+def test_labels_are_what_profiles_are_called() -> None:
+    found = compare(FITS, OVER, labels=["as it was", "with <b> halves"])
+    assert found.sentence.startswith("with <b> halves against as it was: worst tile ")
+    assert set(found.headlines["name"]) == {"with <b> halves"}
+    assert found.data["profiles"] == ["as it was", "with <b> halves"]
+    assert [found.label(0), compare(FITS, OVER).label(0)] == ["as it was", f"0: {FITS.name}"]
+    assert "filled: with &lt;b&gt; halves, after; line: as it was, before" in found.svg()
+    assert [line.name for line in found.figure().data] == ["as it was", "with <b> halves"]
+
+
+@pytest.mark.parametrize("labels", [["a"], ["a", "a"], ["a", " "], "ab", ["a", 2], 7, {"a": 1, "b": 2}])
+def test_labels_are_one_text_for_each(labels: object) -> None:
+    with pytest.raises(InputError, match="labels is "):
+        compare(FITS, OVER, labels=labels)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +33,7 @@ LARGEST = 3  # parts of a change that are said in a line
 class Comparison(Report):
     """Profiles against the first of them. With two, swapping them flips every sign and swaps added and removed.
 
-    `labels` are what pictures call the profiles, where they are known by others than their places and names.
+    `labels` are what the profiles are called, where they are known by others than their names and places.
     """
 
     name: ClassVar[str] = "comparison"
@@ -43,12 +44,16 @@ class Comparison(Report):
         """What pictures call the profile at a place: its label, or its place and name, as `"1: resnet50"`."""
         return self.labels[place] if self.labels else f"{place}: {self.profiles[place].name}"
 
+    def called(self, place: int) -> str:
+        """What sentences and tables call the profile at a place: its label, or its name."""
+        return self.labels[place] if self.labels else self.profiles[place].name
+
     @cached_property
     def headlines(self) -> pd.DataFrame:
         """`quantity, profile` (its place, from 1)`, name, before, after, change`: a row per headline and profile."""
         first = self.profiles[0]
         rows = [
-            (quantity, place, other.name, getattr(first, quantity), getattr(other, quantity))
+            (quantity, place, self.called(place), getattr(first, quantity), getattr(other, quantity))
             for quantity in HEADLINES
             for place, other in enumerate(self.profiles[1:], start=1)
         ]
@@ -125,8 +130,8 @@ class Comparison(Report):
     def reasons(self) -> str:
         """A line per later profile and quantity that changed: the largest parts of its change."""
         lines = [
-            f"{amount.capitalize()} of {other.name}: {told}."
-            for place, other in enumerate(self.profiles[1:], start=1)
+            f"{amount.capitalize()} of {self.called(place)}: {told}."
+            for place in range(1, len(self.profiles))
             for amount, of in (("cycles", "cause"), ("bytes", "category"))
             if (told := self._because(place, amount, of))
         ]
@@ -136,7 +141,7 @@ class Comparison(Report):
     def data(self) -> dict[str, Any]:
         """JSON data: names, headlines, options, the three tables, and why."""
         return {
-            "profiles": [profile.name for profile in self.profiles],
+            "profiles": [self.called(place) for place in range(len(self.profiles))],
             "fits": [profile.fits for profile in self.profiles],
             "headlines": records(self.headlines),
             "options": records(self.options),
@@ -149,11 +154,11 @@ class Comparison(Report):
         """The change of the peak and of the cycles, per later profile."""
         first = self.profiles[0]
         parts = [
-            f"{other.name} against {first.name}: "
+            f"{self.called(place)} against {self.called(0)}: "
             f"worst tile {_signed(other.max_tile_bytes - first.max_tile_bytes, True)}, "
             f"cycles {_signed(other.total_cycles - first.total_cycles, False)}, "
             f"{'fits' if other.fits else 'does not fit'} ({'fitted' if first.fits else 'did not fit'})"
-            for other in self.profiles[1:]
+            for place, other in enumerate(self.profiles[1:], start=1)
         ]
         return "; ".join(parts)
 
@@ -163,8 +168,8 @@ class Comparison(Report):
 
     def to_html(self, path: str | Path) -> Path:
         """Write one self-contained HTML file of the comparison, whole or not at all; returns the path."""
-        others = " and ".join(profile.name for profile in self.profiles[1:])
-        text = page_of({self.name: self}, f"{others} against {self.profiles[0].name}", self.sentence)
+        others = " and ".join(map(self.called, range(1, len(self.profiles))))
+        text = page_of({self.name: self}, f"{others} against {self.called(0)}", self.sentence)
         with whole_file(path, text=True) as file:
             file.write(text)
         return Path(path)
@@ -178,8 +183,8 @@ class Comparison(Report):
 
 
 @bound
-def compare(*profiles: Profile) -> Comparison:
-    """Compare two or more profiles with the first."""
+def compare(*profiles: Profile, labels: Sequence[str] | None = None) -> Comparison:
+    """Compare two or more profiles with the first. `labels` are what to call them, instead of their models' names."""
     for place, each in enumerate(profiles):
         if not isinstance(each, Profile):
             raise InputError(
@@ -189,7 +194,19 @@ def compare(*profiles: Profile) -> Comparison:
             )
     if len(profiles) < 2:
         raise InputError(f"compare was given {len(profiles) or 'no'} profile", expected="two or more profiles")
-    return Comparison(profiles=tuple(profiles))
+    return Comparison(profiles=tuple(profiles), labels=_checked_labels(labels, len(profiles)))
+
+
+def _checked_labels(labels: Any, count: int) -> tuple[str, ...]:
+    """A label for each profile, or none at all."""
+    if labels is None:
+        return ()
+    texts = isinstance(labels, Sequence) and not isinstance(labels, str) and all(isinstance(t, str) for t in labels)
+    if not texts or len(labels) != count:
+        raise InputError(f"labels is {short(labels)}", expected=f"{count} texts, one for each profile, or None")
+    if len(set(labels)) < count or not all(map(str.strip, labels)):
+        raise InputError(f"labels is {short(labels)}", expected="a text for each profile that no other one has")
+    return tuple(labels)
 
 
 def _words(of: str) -> str:

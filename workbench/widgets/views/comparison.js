@@ -289,7 +289,7 @@ function furnish(view) {
   ui.say(data.sentences[view.swapped ? 1 : 0]);
   ui.tools.replaceChildren(...[
     ...Object.entries(pictures).map(([name, text]) => button(text, () => show(view, name), {"aria-pressed": String(view.picture === name)})),
-    live && data.others.length > 1 && choice("against", data.others.map((name, i) => [String(i + 1), `${i + 1}: ${name}`]), String(data.place), (value) => ask(Number(value), data.ipu)),
+    live && data.others.length > 1 && choice("against", data.others.map((label, i) => [String(i + 1), label]), String(data.place), (value) => ask(Number(value), data.ipu)),
     live && data.ipus > 1 && choice("IPU", [...Array(data.ipus).keys()].map((ipu) => [String(ipu), `IPU ${ipu}`]), String(data.ipu), (value) => ask(data.place, Number(value))),
     button("Swap", swap, {title: "Key: s"}),
   ].filter(Boolean));

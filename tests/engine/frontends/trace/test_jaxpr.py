@@ -184,12 +184,14 @@ def test_an_operation_knows_the_users_line() -> None:
 
 
 def test_complex_values_inside_a_model_are_an_error() -> None:
+    line = test_complex_values_inside_a_model_are_an_error.__code__.co_firstlineno + 3
     with pytest.raises(InputError) as error:
         graph_of(lambda x: jnp.abs(jnp.fft.fft(x)), X)
     assert str(error.value) == (
-        "the model computes with complex64 values, which the IPU does not have. "
-        "Expected: float32, float16, bfloat16, integers or booleans. "
-        "To mend it: express the operation in real numbers, or keep it on the host."
+        "the model computes with complex64 values, which the IPU does not have: convert_element_type makes them, at "
+        f"test_jaxpr.py:{line}. Expected: float32, float16, bfloat16, integers or booleans. To mend it: express "
+        "the operation in real numbers (a Fourier transform as products with the matrices of its cosines and sines), "
+        "or keep it on the host."
     )
 
 

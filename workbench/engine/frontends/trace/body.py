@@ -82,13 +82,14 @@ class Body(ABC):
         held = zip(outvars, layers, strict=True)
         self.owners.update((var, layer) for var, layer in held if not isinstance(var, Literal))
 
-    def define(self, var: Any) -> int:
-        """A new number for a jaxpr variable."""
+    def define(self, var: Any, primitive_name: str = "", layer: str = "", source: str = "") -> int:
+        """A new number for a jaxpr variable; what makes it is told where it cannot be computed with."""
         aval = var.aval
         dtype = dtype_name(aval.dtype)
         if dtype not in ITEMSIZE_BYTES:
             raise InputError(
-                f"the model computes with {dtype} values, which the IPU does not have",
+                f"the model computes with {dtype} values, which the IPU does not have"
+                f"{_made_by(primitive_name, layer, source)}",
                 expected="float32, float16, bfloat16, integers or booleans",
                 todo=_todo(dtype),
             )
@@ -144,6 +145,7 @@ class Body(ABC):
         else:
             found, line = converter.frames.read(converter.read_traceback(eqn))
             region, source = context.region or found, context.source or line
+        source = place.source or source
         attributes = plain_attributes(eqn.primitive.name, eqn.params)
         if place.partials and primitive(eqn.primitive.name).kind is Kind.PRODUCT:
             attributes = tuple(sorted((*attributes, ("partials_type", place.partials))))
@@ -152,13 +154,13 @@ class Body(ABC):
         return Draft(
             eqn.primitive.name,
             tuple(operands),
-            tuple(self.define(var) for var in eqn.outvars),
+            tuple(self.define(var, eqn.primitive.name, place.layer, source) for var in eqn.outvars),
             attributes,
             place.layer,
             place.call,
             place.direction,
             region,
-            place.source or source,
+            source,
             shard=place.shard,
         )
 
@@ -199,11 +201,21 @@ class Body(ABC):
         return name, captured
 
 
+def _made_by(primitive_name: str, layer: str, source: str) -> str:
+    """What makes a value, and where that is written, as far as it is known."""
+    if not primitive_name:
+        return ""
+    return f": {primitive_name}{f' of layer {layer}' if layer else ''} makes them{f', at {source}' if source else ''}"
+
+
 def _todo(dtype: str) -> str:
     """What gets rid of values of a type that the IPU does not have."""
     if dtype == "float64" and jax.config.jax_enable_x64:
         return "switch jax_enable_x64 off, with which JAX makes 64-bit numbers, or make these with dtype='float32'"
-    return "express the operation in real numbers, or keep it on the host"
+    return (
+        "express the operation in real numbers (a Fourier transform as products with the matrices of its cosines and "
+        "sines), or keep it on the host"
+    )
 
 
 def open_program(program: Any) -> tuple[Any, Sequence[Any]]:
