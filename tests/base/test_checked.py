@@ -131,7 +131,7 @@ def test_what_judges_its_values_itself_still_refuses_names() -> None:
         (lambda: wb.compile("mlp", batchsize=2), "batch_size"),
         (lambda: wb.target("ipu2", tiles_per_ip=4), "tiles_per_ipu"),
         (lambda: wb.views(), ""),
-        (lambda: wb.compare(label="a"), ""),
+        (lambda: wb.compare(label="a"), "labels"),
     ],
 )
 def test_the_front_door_tells_calls_of_arguments_it_does_not_have(call: Callable[[], object], close: str) -> None:

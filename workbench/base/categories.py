@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 VariableKind = Literal[
@@ -30,3 +31,16 @@ FOOTPRINT_CATEGORIES = (
 
 MEMORY_CATEGORIES: tuple[str, ...] = (*VARIABLE_CATEGORIES, *FOOTPRINT_CATEGORIES)
 """Every category of memory. An address of several categories counts for the first."""
+
+CATEGORY_WORDS: Mapping[str, str] = {
+    **{category: category.replace("_", " ") for category in MEMORY_CATEGORIES},
+    **{kind: f"{kind}s" for kind in ("parameter", "constant", "stream", "input", "activation", "gradient", "stack")},
+    "optimizer": "optimizer slots",
+    "temporary": "temporaries",
+    "internal_exchange_code": "exchange code",
+    "global_exchange_code": "inter-IPU exchange code",
+    "vertex_instance_state": "vertex state",
+    "copy_descriptor": "copy descriptors",
+    "host_exchange_packet_headers": "host packet headers",
+}
+"""Each category as people read it, in a sentence, a table or a legend."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.collection import paused_collection
+from workbench.base.units import things_text
 from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure, plan_ahead
 from workbench.engine.graph.trip_counts import with_trip_counts
 from workbench.engine.lower.io_tiles import apart_by_hand
@@ -152,14 +153,15 @@ def needed_ipus(request: Request, graph: Graph) -> int:
     stages = max(int(str(graph.meta.get("stages", 1))), shards_of(graph))
     needed = max(devices_of(request.options), default=stages - 1) + 1
     asked, every = request.options.ipus(), needed * request.replicas
+    what = f"{things_text(stages, 'stage')} on {things_text(request.replicas, 'replica')}"
     if asked and asked != every:
         fits = f"replicas={asked // needed}" if asked % needed == 0 else f"a multiple of {needed} IPUs"
         raise InputError(
-            f"the configuration selects {asked} IPUs, but {stages} stages on {request.replicas} replicas need {every}",
+            f"the configuration selects {asked} IPUs, but {what} need {every}",
             expected=f"{every} IPUs, or {fits}",
             todo=f"set config.auto_select_ipus = {every}",
         )
-    check_ipus(every, request.target, what=f"{stages} stages on {request.replicas} replicas")
+    check_ipus(every, request.target, what=what)
     return needed
 
 

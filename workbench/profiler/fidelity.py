@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.base.categories import CATEGORY_WORDS, FOOTPRINT_CATEGORIES
 from workbench.base.units import percent_text
 
 if TYPE_CHECKING:
@@ -35,15 +36,7 @@ KINDS: Mapping[str, str] = {
     "memory": "memory of a whole model",
     "variables": "memory of variables",
     "code": "code of an operator",
-    "vertex_code": "vertex code",
-    "control_code": "control code",
-    "internal_exchange_code": "internal exchange code",
-    "host_exchange_code": "host exchange code",
-    "global_exchange_code": "global exchange code",
-    "vertex_instance_state": "vertex instance state",
-    "copy_descriptor": "copy descriptors",
-    "host_exchange_packet_headers": "host exchange packet headers",
-    "stack": "stack",
+    **{category: CATEGORY_WORDS[category] for category in FOOTPRINT_CATEGORIES},
     "gaps": "gaps between addresses",
 }
 

@@ -273,6 +273,11 @@ class Profile(Offers):
         Columns: step, ipu, replica, stage, micro_batch, iteration, direction, layer, cycles_from, cycles_to, cause.
         """
         window = (cycle_of("cycles_from", cycles_from), cycle_of("cycles_to", cycles_to))
+        if None not in window and window[0] > window[1]:
+            raise InputError(
+                f"cycles_from is {cycles_from} and cycles_to {cycles_to}",
+                expected="a window that ends where it begins or later",
+            )
         ipu = None if ipu is None else ipu_of(self, ipu)
         return blocks(self, ipu, *window, whole("max_rows", max_rows, least=0))
 

@@ -47,7 +47,7 @@ def test_values_are_the_tables() -> None:
 
 
 def test_inputs_of_a_category_are_those_of_the_tile() -> None:
-    stack = next(part for part in PROFILE.explain(tile=3).parts if part.subject == "stack")
+    stack = next(part for part in PROFILE.explain(tile=3).parts if part.subject == "stacks")
     assert stack.inputs == {"worker_bytes": 40, "workers": 6}
     assert stack.value == 40 * 6
     assert stack.typical_error == 0.04
@@ -58,12 +58,12 @@ def test_an_error_is_of_the_kind_alone_and_says_how_many_told_it() -> None:
     tile, step = PROFILE.explain(tile=3), PROFILE.explain(step=3)
     assert str(tile.error) == "typical error 5.0 % (nine of ten within 20.0 %; 12 numbers: published reports)"
     assert str(step.error) == "typical error 1.0 % (all within 2.0 %; 3 numbers: IPU Model)"
-    assert {part.subject: part.typical_error for part in tile.parts}["parameter"] is None
+    assert {part.subject: part.typical_error for part in tile.parts}["parameters"] is None
     assert all("not known" in line for line in str(tile).splitlines() if line.startswith("  parameter"))
 
 
 def test_one_line_for_beginners() -> None:
-    assert str(PROFILE.explain(tile=3, depth=1)) == "memory of tile 3 of IPU 0: 9.8 KiB; 27.8 % of it is parameter"
+    assert str(PROFILE.explain(tile=3, depth=1)) == "memory of tile 3 of IPU 0: 9.8 KiB; 27.8 % of it is parameters"
     two = str(PROFILE.explain(tile=3, depth=2)).splitlines()
     assert [line for line in two if line.startswith("    =")]
     assert len(two) > 10

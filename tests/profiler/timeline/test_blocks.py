@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.engine.small_programs import Builder, sequence
+from tests.profiler.handmade import handmade_profile
 from tests.profiler.measured import compiled
 from workbench.engine.graph.origin import Origin
 from workbench.engine.program import Call, If, Overlap, Repeat
+from workbench.errors import InputError
 from workbench.profiler.collect import collect
 
 
@@ -43,3 +47,9 @@ def test_a_branch_without_arms_takes_no_time() -> None:
     profile = collect(compiled(b.program(If(arms=(), name="none"), b.compute(20))))
     assert profile.timeline.root.cycles == profile.total_cycles == 200
     assert len(profile.blocks()) == 1
+
+
+def test_a_window_that_ends_before_it_begins_is_refused() -> None:
+    with pytest.raises(InputError, match=r"cycles_from is 5 and cycles_to 2.*ends where it begins or later"):
+        handmade_profile().blocks(cycles_from=5, cycles_to=2)
+    assert handmade_profile().blocks(cycles_from=5, cycles_to=5).shape[0] <= 1

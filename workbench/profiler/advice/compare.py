@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from workbench.base.categories import CATEGORY_WORDS
 from workbench.base.causes import CAUSE_WORDS
 from workbench.base.checked import bound
 from workbench.base.files import whole_file
@@ -211,7 +212,7 @@ def _checked_labels(labels: Any, count: int) -> tuple[str, ...]:
 
 def _words(of: str) -> str:
     """A cause or a category as people read it."""
-    return CAUSE_WORDS.get(of, of.replace("_", " "))
+    return CAUSE_WORDS.get(of) or CATEGORY_WORDS.get(of, of)
 
 
 def _amounts(profile: Profile, name: str) -> pd.DataFrame:

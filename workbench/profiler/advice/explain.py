@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.base.categories import FOOTPRINT_CATEGORIES
+from workbench.base.categories import CATEGORY_WORDS, FOOTPRINT_CATEGORIES
 from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.base.text import short
 from workbench.errors import InputError
@@ -194,7 +194,7 @@ def _bytes(
 
 def _category(profile: Profile, name: str, value: int, ipu: int, tile: int, addresses: str = "") -> Explanation:
     """A category of a tile; one that is not variables has a formula and inputs."""
-    words = name.replace("_", " ")
+    words = CATEGORY_WORDS[name]
     described = profile.meta["category_formulas"].get(name)
     if described is not None:
         known = profile.meta["formulas"][described["formula"]]
@@ -213,7 +213,7 @@ def _category(profile: Profile, name: str, value: int, ipu: int, tile: int, addr
         )
     if name in FOOTPRINT_CATEGORIES:
         return _bytes(profile, words, value, f"bytes of {words} on this tile", "", kind=name)
-    rule = f"addresses that {words} variables use and no category before them"
+    rule = f"addresses that variables of kind {name} use and no category before them"
     return _bytes(profile, words, value, rule, arithmetic=addresses)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.arrays import IntArray
+from workbench.base.categories import CATEGORY_WORDS
 from workbench.base.spans import covered
 from workbench.base.units import bytes_text
 from workbench.errors import InputError
@@ -152,7 +153,7 @@ class Memory(Report):
         """The fullest tile, the average, and the two largest categories."""
         data = self.data
         largest = sorted(data["by_category"].items(), key=lambda item: -item[1])[:2]
-        parts = " and ".join(f"{name.replace('_', ' ')} {bytes_text(size)}" for name, size in largest)
+        parts = " and ".join(f"{CATEGORY_WORDS[name]} {bytes_text(size)}" for name, size in largest)
         what = "at each tile's fullest step" if self.measure == "peak" else "allocated"
         return (
             f"Memory of IPU {self.ipu} {what}: tile {data['fullest_tile']} is fullest with "

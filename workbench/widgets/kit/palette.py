@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from workbench.base.categories import CATEGORY_WORDS
 from workbench.base.causes import CAUSE_WORDS
 
 
@@ -64,25 +65,28 @@ CONTROL: dict[str, Paint] = {
 }
 
 CATEGORIES: dict[str, Paint] = {
-    "vertex_code": _paint("vertex code", "#6f7d8c", ""),
-    "vertex_instance_state": _paint("vertex state", "#94836b", ""),
-    "copy_descriptor": _paint("copy descriptors", "#7d7396", "dots"),
-    "internal_exchange_code": _paint("exchange code", "#6f7d8c", "rising"),
-    "host_exchange_code": _paint("host exchange code", "#6f7d8c", "falling"),
-    "global_exchange_code": _paint("inter-IPU exchange code", "#6f7d8c", "cross"),
-    "host_exchange_packet_headers": _paint("host packet headers", "#7d7396", "vertical"),
-    "control_code": _paint("control code", "#7d7396", "horizontal"),
-    "stack": _paint("stacks", "#94836b", "dots"),
-    "constant": _paint("constants", "#967333", "rising"),
-    "parameter": _paint("parameters", "#3579bd", ""),
-    "optimizer": _paint("optimizer slots", "#8a6cb8", ""),
-    "state": _paint("state", "#5f93c9", "vertical"),
-    "stash": _paint("stash", "#b8518f", "rising"),
-    "input": _paint("inputs", "#1f9178", "horizontal"),
-    "activation": _paint("activations", "#26967d", ""),
-    "gradient": _paint("gradients", "#cf7a1c", ""),
-    "temporary": _paint("temporaries", "#b8518f", ""),
-    "stream": _paint("streams", "#1f9178", "cross"),
+    category: _paint(CATEGORY_WORDS[category], colour, pattern)
+    for category, colour, pattern in (
+        ("vertex_code", "#6f7d8c", ""),
+        ("vertex_instance_state", "#94836b", ""),
+        ("copy_descriptor", "#7d7396", "dots"),
+        ("internal_exchange_code", "#6f7d8c", "rising"),
+        ("host_exchange_code", "#6f7d8c", "falling"),
+        ("global_exchange_code", "#6f7d8c", "cross"),
+        ("host_exchange_packet_headers", "#7d7396", "vertical"),
+        ("control_code", "#7d7396", "horizontal"),
+        ("stack", "#94836b", "dots"),
+        ("constant", "#967333", "rising"),
+        ("parameter", "#3579bd", ""),
+        ("optimizer", "#8a6cb8", ""),
+        ("state", "#5f93c9", "vertical"),
+        ("stash", "#b8518f", "rising"),
+        ("input", "#1f9178", "horizontal"),
+        ("activation", "#26967d", ""),
+        ("gradient", "#cf7a1c", ""),
+        ("temporary", "#b8518f", ""),
+        ("stream", "#1f9178", "cross"),
+    )
 }
 
 REGIONS: dict[str, Paint] = {

@@ -128,7 +128,7 @@ const LINE = 14;
 // Every tile's own cycles inside the steps in view; what is left of a step is waiting for the slowest tile.
 function drawBands(view, ctx, y, t) {
   const {data, columns, x} = view, said = data.bands
-    ? `each of the ${wholeText(data.tiles)} tiles of IPU ${data.bands.ipu}, tile 0 on top; blank is waiting for the slowest`
+    ? `${data.tiles === 1 ? "the tile" : `each of the ${wholeText(data.tiles)} tiles`} of IPU ${data.bands.ipu}${data.tiles === 1 ? "" : ", tile 0 on top"}; blank is waiting for the slowest`
     : `Zoom in to ${data.most_steps} steps or fewer: here is then drawn how long each tile of IPU ${data.tiles_of} is busy in each.`;
   font(ctx, t, 11);
   ctx.fillStyle = t.muted;
