@@ -273,10 +273,18 @@ def test_misuse_is_two_and_a_defect_three(fake_api: Any, capsys: pytest.CaptureF
     assert stop.value.code == 2
 
 
+OF_ONE_BATCH = """
+def build():
+    import keras
+    x = keras.Input((32,), batch_size=8)
+    return keras.Model(x, keras.layers.Dense(8)(x))
+"""
+
+
 def test_what_mends_it_is_spelled_as_the_command_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "sized.py").write_text(MODULE.replace("keras.Input((32,))", "keras.Input((32,), batch_size=8)"))
+    (tmp_path / "sized.py").write_text(OF_ONE_BATCH)
     (tmp_path / "unsized.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     assert here(["profile", "unsized:build"]) == 2

@@ -52,7 +52,7 @@ BY_CALL: Mapping[str, Mapping[str, Callable[[], Any]]] = {
     "wb.plan": {**_TRAINED, "global_batch": lambda: 32, "compiles": lambda: 3},
     "wb.sweep": {**_TRAINED, "grid": lambda: {"ipu_model.compile_ipu_code": [True]}},
     "wb.search": {**_TRAINED, "space": lambda: {"ipu_model.compile_ipu_code": [True]}, "trials": lambda: 1},
-    "wb.compare": {"profiles": lambda: (things.profile(), things.profile())},
+    "wb.compare": {"profiles": lambda: (things.profile(), things.profile()), "labels": lambda: ("before", "after")},
     "wb.ready": {"name": lambda: "mlp"},
     "wb.challenge": {"name": lambda: "fit-the-tile"},
     "wb.load_profile": {"path": lambda: things.saved()},

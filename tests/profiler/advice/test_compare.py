@@ -71,7 +71,7 @@ def test_labels_are_what_profiles_are_called() -> None:
     assert found.sentence.startswith("with <b> halves against as it was: worst tile ")
     assert set(found.headlines["name"]) == {"with <b> halves"}
     assert found.data["profiles"] == ["as it was", "with <b> halves"]
-    assert [found.label(0), compare(FITS, OVER).label(0)] == ["as it was", f"0: {FITS.name}"]
+    assert (found.numbered[0], compare(FITS, OVER).numbered[0]) == ("as it was", f"0: {FITS.name}")
     assert "filled: with &lt;b&gt; halves, after; line: as it was, before" in found.svg()
     assert [line.name for line in found.figure().data] == ["as it was", "with <b> halves"]
 

@@ -77,7 +77,9 @@ def test_two_results_are_compared_the_earlier_first_and_closed_again(app: App) -
     assert (before.number, after.number) == (1, 2)
     head, view = app.history.comparison.children
     assert "1 against 2: batch size 8" in head.children[0].value
-    assert view.data["sentences"][0] == wb.compare(before.profile, after.profile).sentence
+    named, numbers = view.data["sentences"][0].split(": ", 1)
+    assert named.startswith("2 · batch size 8 against 1 · ")
+    assert numbers == wb.compare(before.profile, after.profile).sentence.split(": ", 1)[1]
     head.children[1].click()
     assert app.history.comparison.children == ()
 

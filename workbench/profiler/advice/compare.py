@@ -41,20 +41,22 @@ class Comparison(Report):
     profiles: tuple[Profile, ...]
     labels: tuple[str, ...] = ()
 
-    def label(self, place: int) -> str:
-        """What pictures call the profile at a place: its label, or its place and name, as `"1: resnet50"`."""
-        return self.labels[place] if self.labels else f"{place}: {self.profiles[place].name}"
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What sentences and tables call the profiles: their labels, or their names."""
+        return self.labels or tuple(profile.name for profile in self.profiles)
 
-    def called(self, place: int) -> str:
-        """What sentences and tables call the profile at a place: its label, or its name."""
-        return self.labels[place] if self.labels else self.profiles[place].name
+    @property
+    def numbered(self) -> tuple[str, ...]:
+        """What pictures call the profiles: their labels, or their places and names, as `"1: resnet50"`."""
+        return self.labels or tuple(f"{place}: {profile.name}" for place, profile in enumerate(self.profiles))
 
     @cached_property
     def headlines(self) -> pd.DataFrame:
         """`quantity, profile` (its place, from 1)`, name, before, after, change`: a row per headline and profile."""
         first = self.profiles[0]
         rows = [
-            (quantity, place, self.called(place), getattr(first, quantity), getattr(other, quantity))
+            (quantity, place, self.names[place], getattr(first, quantity), getattr(other, quantity))
             for quantity in HEADLINES
             for place, other in enumerate(self.profiles[1:], start=1)
         ]
@@ -131,7 +133,7 @@ class Comparison(Report):
     def reasons(self) -> str:
         """A line per later profile and quantity that changed: the largest parts of its change."""
         lines = [
-            f"{amount.capitalize()} of {self.called(place)}: {told}."
+            f"{amount.capitalize()} of {self.names[place]}: {told}."
             for place in range(1, len(self.profiles))
             for amount, of in (("cycles", "cause"), ("bytes", "category"))
             if (told := self._because(place, amount, of))
@@ -142,7 +144,7 @@ class Comparison(Report):
     def data(self) -> dict[str, Any]:
         """JSON data: names, headlines, options, the three tables, and why."""
         return {
-            "profiles": [self.called(place) for place in range(len(self.profiles))],
+            "profiles": list(self.names),
             "fits": [profile.fits for profile in self.profiles],
             "headlines": records(self.headlines),
             "options": records(self.options),
@@ -155,7 +157,7 @@ class Comparison(Report):
         """The change of the peak and of the cycles, per later profile."""
         first = self.profiles[0]
         parts = [
-            f"{self.called(place)} against {self.called(0)}: "
+            f"{self.names[place]} against {self.names[0]}: "
             f"worst tile {_signed(other.max_tile_bytes - first.max_tile_bytes, True)}, "
             f"cycles {_signed(other.total_cycles - first.total_cycles, False)}, "
             f"{'fits' if other.fits else 'does not fit'} ({'fitted' if first.fits else 'did not fit'})"
@@ -169,8 +171,8 @@ class Comparison(Report):
 
     def to_html(self, path: str | Path) -> Path:
         """Write one self-contained HTML file of the comparison, whole or not at all; returns the path."""
-        others = " and ".join(map(self.called, range(1, len(self.profiles))))
-        text = page_of({self.name: self}, f"{others} against {self.called(0)}", self.sentence)
+        others = " and ".join(self.names[1:])
+        text = page_of({self.name: self}, f"{others} against {self.names[0]}", self.sentence)
         with whole_file(path, text=True) as file:
             file.write(text)
         return Path(path)

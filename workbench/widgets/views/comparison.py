@@ -60,18 +60,18 @@ def payload(report: Comparison, place: int = 1, ipu: int = 0) -> tuple[dict[str,
     tables = {name: _table(report, name, place, columns, names) for name in TABLES}
     layout, buffer = pack(columns)
     largest = max(sides, key=lambda each: each.arrays["always_live"].shape[1])
-    labels = (report.label(0), report.label(place)) if report.labels else ()
+    labels = (report.numbered[0], report.numbered[place]) if report.labels else ()
     there = Comparison(profiles=sides, labels=labels)
     back = Comparison(profiles=sides[::-1], labels=labels[::-1])
     data = {
         "sentences": [there.sentence, back.sentence],
         "layout": layout,
-        "names": [report.called(0), report.called(place)],
-        "labels": [report.label(0), report.label(place)],
+        "names": [report.names[0], report.names[place]],
+        "labels": [report.numbered[0], report.numbered[place]],
         "fits": [each.fits for each in sides],
         "heads": _heads(report, place),
         "place": place,
-        "others": [report.label(other) for other in range(1, len(report.profiles))],
+        "others": list(report.numbered[1:]),
         "ipu": ipu,
         "ipus": max(each.ipus for each in sides),
         "capacity_bytes": [int(each.target["bytes_per_tile"]) for each in sides],
@@ -238,7 +238,7 @@ def draw(report: Comparison) -> str:
     """The stored picture: bytes of the fullest tile through each program, and the change of every tile."""
     first, other = report.profiles[:2]
     ipu = first.peak.ipu
-    picture = svg.Picture(960, 470, f"{report.called(1)} against {report.called(0)}, IPU {ipu}")
+    picture = svg.Picture(960, 470, f"{report.names[1]} against {report.names[0]}, IPU {ipu}")
     sizes = [_through(each, ipu) for each in (first, other)]
     top = max(int(each.max(initial=1)) for each in sizes)
     plot = svg.Box(96, 62, 848, 170)
@@ -249,7 +249,7 @@ def draw(report: Comparison) -> str:
     ground = [0.0] * COLUMNS
     picture.path(svg.stairs(plot, x, y, edges, sizes[1].tolist(), ground), fill=ACCENT)
     picture.path(svg.stairs(plot, x, y, edges, sizes[0].tolist(), ground), "o")
-    picture.text(96, 46, f"filled: {report.called(1)}, after; line: {report.called(0)}, before")
+    picture.text(96, 46, f"filled: {report.names[1]}, after; line: {report.names[0]}, before")
     _changes(picture, first, other, ipu)
     return str(picture)
 
@@ -296,7 +296,7 @@ def figure(report: Comparison) -> go.Figure:
     chart = go.Figure()
     at = (np.arange(COLUMNS) + 0.5) * 100 / COLUMNS
     for place, profile in enumerate(report.profiles):
-        chart.add_scatter(x=at, y=_through(profile, ipu), name=report.label(place), line_shape="hvh")
+        chart.add_scatter(x=at, y=_through(profile, ipu), name=report.numbered[place], line_shape="hvh")
     chart.update_layout(
         title=report.sentence,
         xaxis_title="% of the way through each program's steps",
