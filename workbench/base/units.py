@@ -35,7 +35,12 @@ def count_text(value: int | float) -> str:
 
 def things_text(count: int, thing: str) -> str:
     """1, `"stage"` → `"1 stage"`; 4 → `"4 stages"`."""
-    return f"{count} {thing}{'s' * (count != 1)}"
+    return f"{count} {plural(count, thing)}"
+
+
+def plural(count: int, thing: str) -> str:
+    """The word for so many: `"stage"` of 1, `"stages"` of any other number."""
+    return thing if count == 1 else f"{thing}s"
 
 
 def seconds_text(value: float) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.categories import CATEGORY_WORDS, FOOTPRINT_CATEGORIES
-from workbench.base.units import percent_text
+from workbench.base.units import percent_text, things_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +63,7 @@ class TypicalError:
     def __str__(self) -> str:
         within = f"{self.most} within {error_text(self.spread)}; " if self.numbers > 1 else ""
         told = f": {', '.join(self.against)}" if self.against else ""
-        counted = f"{self.numbers} number{'s' * (self.numbers != 1)}{told}"
+        counted = f"{things_text(self.numbers, 'number')}{told}"
         return f"typical error {error_text(self.typical)} ({within}{counted})"
 
     @property

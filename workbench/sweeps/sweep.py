@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.text import short, shown
-from workbench.base.units import bytes_text, cycles_text
+from workbench.base.units import bytes_text, cycles_text, things_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.executable import cache
 from workbench.executable.compile import needed_ipus, traced_graph
@@ -134,8 +134,9 @@ class Sweep(Report):
         """How many points, how many fit, and the fastest."""
         fits = sum(bool(row.values.get("fits")) for row in self.rows)
         failed = sum(bool(row.problem) for row in self.rows)
-        points = f"{len(self.rows)} point{'s' if len(self.rows) != 1 else ''}"
-        text = f"{points}, {self.how}: {fits} fit" + (f", {failed} could not be compiled" if failed else "")
+        text = f"{things_text(len(self.rows), 'point')}, {self.how}: {fits} fit" + (
+            f", {failed} could not be compiled" if failed else ""
+        )
         if self.best is None:
             return text
         row = self.rows[self.best]

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.source.lines import file_and_number
-from workbench.base.units import bytes_text, cycles_text, percent_text
+from workbench.base.units import bytes_text, cycles_text, percent_text, things_text
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
@@ -144,7 +144,7 @@ class Source(Report):
         first, count = self.lines.iloc[0], len(self.lines)
         title, cycles = self.titles[first["source"]], cycles_text(int(first["cycles"]))
         return (
-            f"{count} line{'s' * (count > 1)} of code; {title} takes {cycles} "
+            f"{things_text(count, 'line')} of code; {title} takes {cycles} "
             f"({percent_text(first['fraction'])}) with at most {bytes_text(int(first['peak_bytes']))} on a tile; "
             f"{percent_text(self.unattributed_cycles / max(1, self.total_cycles))} belong to no line"
         )

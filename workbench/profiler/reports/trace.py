@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.causes import CAUSE_WORDS
-from workbench.base.units import cycles_text, percent_text
+from workbench.base.units import cycles_text, percent_text, things_text
 from workbench.base.whole import whole
 from workbench.profiler.places import ipu_of
 from workbench.profiler.profile import Profile
@@ -237,7 +237,7 @@ class Trace(Report):
             f"{CAUSE_WORDS[cause]} {percent_text(cycles / whole)}"
             for cause, cycles in sorted(sums.items(), key=lambda item: -item[1])
         )
-        return f"Trace of {cycles_text(data['total_cycles'])} on {data['ipus']} IPU{'s' * (data['ipus'] > 1)}: {shown}"
+        return f"Trace of {cycles_text(data['total_cycles'])} on {things_text(data['ipus'], 'IPU')}: {shown}"
 
     def to_pandas(self) -> pd.DataFrame:
         """`ipu, cause, cycles, fraction`."""

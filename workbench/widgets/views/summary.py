@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.base.arrays import ceil_div
 from workbench.base.text import markup
-from workbench.base.units import bytes_text, count_text, cycles_text, percent_text, seconds_text
+from workbench.base.units import bytes_text, count_text, cycles_text, percent_text, plural, seconds_text, things_text
 from workbench.profiler.advice.explain import known_error
 from workbench.profiler.fidelity import NOT_KNOWN
 from workbench.widgets.face import Face, register
@@ -75,18 +75,12 @@ def cards(report: Report) -> list[dict[str, str]]:
             ("Throughput", f"{count_text(data['samples_per_second'])} samples/s", f"batch size {data['batch_size']}")
         )
     tiles, steps, variables = target["tiles_per_ipu"], data["program"]["steps"], data["program"]["variables"]
-    size = f"{tiles} {_named(tiles, 'tile')} x {bytes_text(target['bytes_per_tile'])}, {clock}"
-    ipus = f"{data['ipus']} IPU{'s' * (data['ipus'] > 1)}" + (
-        f" x {data['replicas']} replicas" if data["replicas"] > 1 else ""
-    )
+    size = f"{tiles} {plural(tiles, 'tile')} x {bytes_text(target['bytes_per_tile'])}, {clock}"
+    ipus = things_text(data["ipus"], "IPU") + (f" x {data['replicas']} replicas" if data["replicas"] > 1 else "")
     found.append(("Target", f"{ipus}, {target['name']}", size))
-    program = (f"{steps:,} {_named(steps, 'step')}", f"{variables:,} {_named(variables, 'variable')}")
+    program = (f"{steps:,} {plural(steps, 'step')}", f"{variables:,} {plural(variables, 'variable')}")
     found.append(("Program", *program))
     return [{"label": label, "value": value, "note": note} for label, value, note in found]
-
-
-def _named(many: int, one: str) -> str:
-    return one if many == 1 else f"{one}s"
 
 
 def _error(report: Report, kind: str) -> str:
