@@ -149,11 +149,17 @@ def _check_arguments(
 def _condition(condition: Callable[..., Any], types: Sequence[tuple[tuple[int, ...], str]]) -> Body:
     """The traced condition, which returns one yes or no."""
     traced, returned = trace(condition, types)
-    if len(traced.results) == 1 and isinstance(traced.results[0], Tensor):
-        shape, dtype = type_of(traced.results[0])
-        if dtype == "bool" and math.prod(shape) == 1:
-            return traced
     tensors = [type_of(each) for each in traced.results if isinstance(each, Tensor)]
+    if len(tensors) == 1:
+        shape, dtype = tensors[0]
+        if dtype == "bool" and math.prod(shape) == 1:
+            if len(traced.results) > 1:
+                raise InputError(
+                    "The loop's condition changes a variable, or reaches the host",
+                    expected="a condition that only reads",
+                    todo="change it in the loop's body",
+                )
+            return traced
     told = _text(tensors) if len(tensors) == len(traced.results) else short(returned)
     raise OperandError(
         f"The loop's condition returned {told}",

@@ -481,3 +481,20 @@ def test_loops_over_data_that_nobody_counted_are_refused() -> None:
     with pytest.raises(ValueError, match=r"take next\(iterator\)"):
         tf.function(over)(iter(data))
     assert float(tf.function(over)(data.take(4))) == 0 + 1 + 2 + 3
+
+
+def test_a_condition_that_changes_something_is_refused() -> None:
+    asked = tf.Variable(0)
+
+    def is_small(x: Any) -> Any:
+        asked.assign_add(1)
+        return x < 3
+
+    def looped(x: Any) -> Any:
+        while is_small(x):
+            x = x + 1
+        return x
+
+    with pytest.raises(ValueError, match="The loop's condition changes a variable, or reaches the host"):
+        tf.function(looped)(np.float32(0))
+    assert asked.numpy() == 0
