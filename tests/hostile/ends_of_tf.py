@@ -134,10 +134,12 @@ RESULTS: Mapping[str, str] = {
     "tf.GradientTape.gradient.unconnected_gradients": "none",
     "tf.GradientTape.watch.tensor": "empty list",
     # datasets
-    "tf.Dataset.from_tensors.tensors": f"none|true|{NUMBERS}|{ARRAYS}|{TEXTS}|bytes|nested list|dict",
-    "tf.Dataset.from_tensor_slices.tensors": "numpy array",
+    "tf.Dataset.from_tensors.tensors": f"none|true|{NUMBERS}|{ARRAYS}|{TEXTS}|bytes|dict",
+    "tf.Dataset.from_tensor_slices.tensors": "numpy array|empty list",
     "tf.Dataset.from_generator.args": "none|empty list",
     "tf.Dataset.range.args": "negative|zero|10**18|numpy scalar",
+    "tf.Dataset.shard.num_shards": "numpy scalar",
+    "tf.Dataset.shard.index": "zero|numpy scalar",
     **each(("Dataset.map.num_parallel_calls", "Dataset.batch.num_parallel_calls"), "none|negative|numpy scalar"),
     "tf.Dataset.prefetch.buffer_size": "negative|zero|numpy scalar",
     "tf.Dataset.repeat.count": "none|negative|zero|numpy scalar",
@@ -149,5 +151,5 @@ OWN: Mapping[str, str] = {
     **each(("Variable.initial_value", "get_variable.initializer", "get_variable.custom_getter"), "callable"),
     **each(("cond.true_fn", "cond.false_fn", "Dataset.from_generator.generator"), "callable"),
     **each(("get_variable.regularizer", "py_function.func"), "callable|class"),
-    **each(("Dataset.map.map_func", "Dataset.filter.predicate"), "callable|class"),
+    **each(("Dataset.map.map_func", "Dataset.filter.predicate", "Dataset.apply.transformation_func"), "callable|class"),
 }

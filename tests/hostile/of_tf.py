@@ -132,7 +132,7 @@ METHODS: Mapping[str, tuple[Callable[[Any], Any], Mapping[str, Any]]] = {
     "Dataset.map": (lambda pieces: numbers(), {"map_func": lambda pieces: doubled}),
     "Dataset.filter": (lambda pieces: numbers(), {"predicate": lambda pieces: bool}),
     "Dataset.batch": (lambda pieces: numbers(), {"batch_size": 2}),
-    "Dataset.shard": (lambda pieces: numbers(), {"num_shards": 2, "index": 1}),
+    "Dataset.shard": (lambda pieces: numbers(), {"num_shards": 4, "index": 1}),
     "Dataset.apply": (lambda pieces: numbers(), {"transformation_func": lambda pieces: lambda data: data.take(2)}),
     "Dataset.repeat": (lambda pieces: numbers(), {"count": 2}),
     "Dataset.shuffle": (lambda pieces: numbers(), {"buffer_size": 2}),

@@ -71,7 +71,7 @@ def test_offload_is_told_by_the_summary() -> None:
     [
         ({"replicas": 0}, "replicas is 0"),
         ({"replicas": 2.0}, "replicas is 2.0"),
-        ({"replicas": 17}, "1 stages on 17 replicas need 17 IPUs, but the Pod16 has 16"),
+        ({"replicas": 17}, "1 stage on 17 replicas need 17 IPUs, but the Pod16 has 16"),
         ({"replicas": 9, "stages": [0, 0, 1, 1], "gradient_accumulation_steps": 4}, "need 18 IPUs"),
         ({"offload": ("optimiser",)}, "offload names 'optimiser'"),
     ],

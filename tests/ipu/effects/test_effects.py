@@ -81,5 +81,5 @@ def test_a_bow_ipu_takes_less_time() -> None:
 
 
 def test_more_ipus_than_the_program_needs_are_an_error_naming_both() -> None:
-    with pytest.raises(wb.InputError, match=r"selects 2 IPUs, but 1 stages on 1 replicas need 1"):
+    with pytest.raises(wb.InputError, match=r"selects 2 IPUs, but 1 stage on 1 replica need 1"):
         profile(matmul, auto_select_ipus=2)
