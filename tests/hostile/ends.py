@@ -311,7 +311,7 @@ def names_it(text: str, argument: str) -> bool:
 
 # What tells as much as the value: that no value would do, or its shape, or what was made of it.
 TOLD_OTHERWISE = (
-    *(" is given, and", " was given to", "has no ", "too many positional", "cannot be compared"),
+    *(" is given, and", " was given to", "has no ", "too many positional", "compare was given"),
     "not given one thing",
     "The first stage cannot be called",
     "which one step takes",
