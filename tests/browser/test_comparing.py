@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page
 
 import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from workbench.base.categories import CATEGORY_WORDS
 from workbench.base.causes import CAUSE_WORDS
 from workbench.base.units import bytes_text, cycles_text
 from workbench.profiler.advice.compare import AMOUNTS, Comparison
@@ -139,7 +140,7 @@ def _reasons(report: Comparison) -> Iterator[tuple[str, str, str]]:
     for _, row in report.why.iterrows():
         for unit, of, text in (("cycles", "cause", cycles_text), ("bytes", "category", bytes_text)):
             if row[of] and row[unit]:
-                words = CAUSE_WORDS.get(row[of], row[of].replace("_", " "))
+                words = {**CAUSE_WORDS, **CATEGORY_WORDS}.get(row[of], row[of])
                 yield row["layer"] or "no layer", words, f"{'+' if row[unit] > 0 else '−'}{text(abs(row[unit]))}"
 
 

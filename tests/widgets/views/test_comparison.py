@@ -14,6 +14,8 @@ from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.widgets.evil import evil_profile
 from tests.widgets.large import large_profile
 from tests.widgets.views.payloads import columns
+from workbench.base.categories import CATEGORY_WORDS
+from workbench.base.causes import CAUSE_WORDS
 from workbench.widgets.views import comparison
 
 PAIRS = [(handmade_profile, handmade_pipeline), (handmade_pipeline, handmade_profile)]
@@ -111,3 +113,10 @@ def test_its_faces_and_its_page(tmp_path: Path) -> None:
     assert text.count("<script") == text.count("</script") == 1
     assert not re.findall(r"<img[^>]*onerror", bundle["text/html"] + report.svg())
     assert [path.name for path in tmp_path.iterdir()] == ["comparison.html"]
+
+
+def test_parts_of_a_change_are_worded_as_in_the_legends() -> None:
+    data, _ = comparison.payload(wb.compare(handmade_profile(), handmade_pipeline()))
+    said = {of for _, of, _, _, _ in data["why"]}
+    assert said & {"exchange code", "vertex state", "parameters", "temporaries"}
+    assert said <= {*CAUSE_WORDS.values(), *CATEGORY_WORDS.values(), "gaps", "remainder"}

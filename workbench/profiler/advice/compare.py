@@ -122,7 +122,7 @@ class Comparison(Report):
         """The largest parts of a change in words."""
         rows = self.why
         rows = rows[(rows["profile"] == place) & (rows[amount] != 0) & (rows[of] != REMAINDER)]
-        named = rows["layer"].where(rows["layer"] != "", NO_LAYER) + ", " + rows[of].map(_words)
+        named = rows["layer"].where(rows["layer"] != "", NO_LAYER) + ", " + rows[of].map(words_of)
         elsewhere = (rows["origin"] != "") & (rows["origin"] != rows["layer"])
         named = named.mask(elsewhere, named + ", as " + rows["origin"] + " changed")
         named = named.mask(rows["through"] != "", named + ", by " + rows["through"].map(THROUGH))
@@ -212,7 +212,7 @@ def _checked_labels(labels: Any, count: int) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def _words(of: str) -> str:
+def words_of(of: str) -> str:
     """A cause or a category as people read it."""
     return CAUSE_WORDS.get(of) or CATEGORY_WORDS.get(of, of)
 

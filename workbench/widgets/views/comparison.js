@@ -243,7 +243,7 @@ function panel(view) {
 
 function reasons(view) {
   const all = whyOf(view).filter(({change}) => change), parts = ["bytes", "cycles"].flatMap((unit) => all.filter((row) => row.unit === unit).sort((a, b) => Math.abs(b.change) - Math.abs(a.change)).slice(0, 4));
-  return [parts.length ? table([{label: "part", as: "wb-words", text: ({layer, of}) => `${layer || NO_LAYER}, ${of.replaceAll("_", " ")}`}, {label: "change", number: true, text: ({unit, change}) => signed(change, TEXTS[unit])}], parts) : h("p", {text: "Nothing differs."})];
+  return [parts.length ? table([{label: "part", as: "wb-words", text: ({layer, of}) => `${layer || NO_LAYER}, ${of}`}, {label: "change", number: true, text: ({unit, change}) => signed(change, TEXTS[unit])}], parts) : h("p", {text: "Nothing differs."})];
 }
 
 function cards(view) {
@@ -265,7 +265,7 @@ function listed(view) {
     columns = ["option", "before", "after"].map((label, i) => ({label, text: (row) => row[i]}));
   } else if (name === "why") {
     rows = whyOf(view).filter(({change}) => change);
-    columns = [{label: "layer", text: (row) => row.layer || NO_LAYER}, {label: "cause or category", text: (row) => row.of.replaceAll("_", " ")}, {label: "of", text: (row) => row.unit, wide: "80px"},
+    columns = [{label: "layer", text: (row) => row.layer || NO_LAYER}, {label: "cause or category", text: (row) => row.of}, {label: "of", text: (row) => row.unit, wide: "80px"},
       {label: "by a change of", text: (row) => row.origin || "(none)"},
       {label: "change", number: true, wide: "140px", value: (row) => Math.abs(row.change), text: (row) => signed(row.change, TEXTS[row.unit]), tone: (row) => tone(row.change)}];
   } else {

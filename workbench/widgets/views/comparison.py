@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.base.arrays import IntArray
-from workbench.base.causes import CAUSE_WORDS
 from workbench.base.units import bytes_text, count_text
-from workbench.profiler.advice.compare import AMOUNTS, KEYS, TABLES, Comparison
+from workbench.profiler.advice.compare import AMOUNTS, KEYS, TABLES, Comparison, words_of
 from workbench.profiler.advice.why import THROUGH
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
@@ -184,7 +183,7 @@ def _why(report: Comparison, place: int) -> list[list[Any]]:
     return [
         [
             row["layer"],
-            CAUSE_WORDS.get(row["cause"], row["cause"]) or row["category"],
+            words_of(row["cause"] or row["category"]),
             unit,
             float(row[unit]),
             row["origin"] or THROUGH.get(row["through"], ""),
