@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from workbench.errors import WorkbenchError
+from workbench.tf._absent import AbsentNameError
 
 _ON_KERAS = "train a Keras model in the scope of an ipu.ipu_strategy.IPUStrategy"
 _ON_REPLICAS = "ask tf.distribute.get_replica_context().all_reduce in a function that an IPUStrategy runs"
@@ -100,10 +101,6 @@ ABSENT: Mapping[str, Mapping[str, str]] = {
 _OPS = {**ABSENT["workbench.ipu.ops"], "outlined_function": ABSENT["workbench.ipu.ops"]["functional_ops"]}
 
 
-class AbsentNameError(WorkbenchError, AttributeError):
-    """A name of the SDK's that is not modelled, asked for as an attribute."""
-
-
 class AbsentModuleError(WorkbenchError, ModuleNotFoundError):
     """A module or name of the SDK's that is not modelled, asked for by an import.
 
@@ -155,4 +152,4 @@ class Imports:
 
 sys.meta_path.append(Imports)
 
-__all__ = ["ABSENT", "AbsentModuleError", "AbsentNameError", "absent", "find", "modules"]
+__all__ = ["ABSENT", "AbsentModuleError", "absent", "find", "modules"]

@@ -9,9 +9,6 @@ from typing import Any
 from workbench.errors import WorkbenchError
 
 _ON_KERAS = "train a Keras model in the scope of an ipu.ipu_strategy.IPUStrategy"
-_LOSS = (
-    "take tf.reduce_mean of a function of tf.nn, such as tf.nn.sparse_softmax_cross_entropy_with_logits, or a loss of "
-)
 _RECURRENT = "use keras.layers.LSTM, keras.layers.GRU or keras.layers.RNN"
 _KEPT = (
     "keep the values of session.run(tf.global_variables()) with numpy.savez, and give them back with tf.Variable.load; "
@@ -56,7 +53,7 @@ SMALL = "it has the tf. names that programs for the IPU use; keras.ops and jax.n
 
 
 class AbsentNameError(WorkbenchError, AttributeError):
-    """A name of TensorFlow's that is not here."""
+    """A name of TensorFlow's or of the SDK's that is not here, asked for as an attribute."""
 
 
 def absent(module: str, name: str) -> AttributeError:
