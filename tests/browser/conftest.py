@@ -83,7 +83,7 @@ def _server(theme: str, folder: Path, home: Path) -> lab.Server:
         folder,
         settings=lab.write_settings(home / "settings", {**lab.SETTINGS, **appearance}),
         log=ROOT / "build" / f"browser-tests-{theme}.log",
-        options=("--LabApp.expose_app_in_browser=True",),
+        options=("--LabApp.expose_app_in_browser=True", "--JupyterNotebookApp.expose_app_in_browser=True"),
         environment={**environment_of(home), "PYTHONPATH": str(ROOT)},
     )
 

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.apps import COMPILE_MS, START, RunApp, button, choose_ready
 from tests.browser.conftest import LoadNotebook, StartLab
+from tests.browser.driver import NotebookPage
 from tests.browser.looking import eventually
 from workbench.profiler.storage import load_profile
 
@@ -57,11 +58,11 @@ def test_the_code_is_inserted_as_a_cell_in_notebook_7(
     server = start_lab("light")
     context = chromium.new_context(viewport={"width": 1280, "height": 900})
     try:
-        page = context.new_page()
-        page.goto(server.address(add_views(START)).replace("/lab/tree/", "/notebooks/"))
-        page.locator(".jp-Notebook .jp-Cell .cm-content").first.click()
-        page.keyboard.press("Control+Enter")
-        insert(page)
+        opened = NotebookPage(context.new_page(), server)
+        opened.open_in_notebook_7(add_views(START))
+        opened.run_all()
+        assert opened.cell_errors() == []
+        insert(opened.page)
     finally:
         context.close()
         server.end_kernels()
