@@ -48,6 +48,16 @@ def test_the_file_of_a_name_is_read_alone_where_order_says_nothing(table: Regist
     assert set(table) == {"a", "b", "one"}
 
 
+def test_whether_a_name_is_there_is_told_by_its_file_alone(table: Registry[str], tmp_path: Path) -> None:
+    folder = f"folder_{tmp_path.name}"
+    table.found_in(folder, f"one_{tmp_path.name}", in_any_order=True)
+    assert "b" in table
+    assert f"{folder}.b" in sys.modules
+    assert f"{folder}.a" not in sys.modules
+    assert "one" in table  # of another file than its name says, so all are read
+    assert 1 not in table
+
+
 def test_in_order_all_files_are_read(table: Registry[str], tmp_path: Path) -> None:
     table.found_in(f"folder_{tmp_path.name}")
     assert table.get("b") == "b"

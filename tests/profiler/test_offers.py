@@ -98,14 +98,15 @@ def test_the_type_checker_knows_reports_and_refuses_what_is_not_there(tmp_path: 
     assert '"Profile" has no attribute "memori"' in done.stdout
 
 
-def test_reports_are_loaded_when_one_is_asked_for(tmp_path: Path) -> None:
+def test_a_report_is_loaded_alone_when_it_is_asked_for(tmp_path: Path) -> None:
     handmade_profile().save(tmp_path / "a.wbprofile")
     source = (
         "import sys, workbench as wb\n"
         f"profile = wb.load_profile({str(tmp_path / 'a.wbprofile')!r})\nprofile.tiles\n"
         f"profile.save({str(tmp_path / 'b.wbprofile')!r})\n"
         "assert not [name for name in sys.modules if name.startswith('workbench.profiler.reports.')]\n"
-        "profile.summary\nassert 'workbench.profiler.reports.memory' in sys.modules\n"
+        "profile.summary\nassert 'workbench.profiler.reports.summary' in sys.modules\n"
+        "assert 'workbench.profiler.reports.memory' not in sys.modules\n"
         "assert not {'plotly', 'ipywidgets', 'workbench.widgets'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", source], check=True, cwd=ROOT, timeout=120)

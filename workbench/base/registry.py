@@ -61,13 +61,11 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """Return the item, or raise an error that lists the known names."""
-        if self._in_any_order and isinstance(name, str) and name not in self._items:
-            self._read_file(name)
-        items = self._items if isinstance(name, str) and name in self._items else self._read()
-        if not isinstance(name, str) or name not in items:
+        if not isinstance(name, str) or name not in self:
+            items = self._read()
             known = ", ".join(sorted(items)) or "none"
             raise WorkbenchError(f"unknown {self.kind} {short(name)}", expected=f"one of: {known}")
-        return items[name]
+        return self._items[name]
 
     def _read_file(self, name: str) -> None:
         """Import the files of a name in the folders that are not read yet."""
@@ -82,7 +80,9 @@ class Registry(Generic[T]):
                         importlib.import_module(module)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._read()
+        if self._in_any_order and isinstance(name, str) and name not in self._items:
+            self._read_file(name)
+        return name in self._items or name in self._read()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._read())

@@ -7,6 +7,6 @@ reader of engine types. Imports `base`; the engine in `collect` only. Tests: tes
 
 from workbench.profiler.registry import exports, methods, reports
 
-reports.found_in("workbench.profiler.reports")
+reports.found_in("workbench.profiler.reports", in_any_order=True)
 exports.found_in("workbench.profiler.export")
 methods.found_in("workbench.profiler.export", "workbench.profiler.storage", "workbench.profiler.advice.explain")
