@@ -15,7 +15,7 @@ from workbench.engine.time.trace import StepCost, Trace, TraceNode
 from workbench.errors import VerificationError
 
 Spent: TypeAlias = "Counter[tuple[int, Cause]]"
-_Runs: TypeAlias = "tuple[Counter[int], Counter[str]]"
+_Runs: TypeAlias = "tuple[dict[int, int], Counter[str]]"
 
 
 def execute(program: TileProgram, costs: StepCosts | None = None) -> Trace:
@@ -120,7 +120,8 @@ class Counting:
         if isinstance(program, Step):
             return frozenset(program.ipus)
         below = (self.program.functions[program.function],) if isinstance(program, Call) else children(program)
-        found = frozenset[int]().union(*(self.ipus(child) for child in below))
+        of_steps = {part.ipus for part in below if isinstance(part, Step)}
+        found = frozenset[int]().union(*of_steps, *(self.ipus(part) for part in below if not isinstance(part, Step)))
         if called:
             self._ipus[called] = found
         return found
@@ -200,27 +201,28 @@ class Counting:
 
     def executions(self) -> Counter[int]:
         """How often each step runs in one run of the program; steps of an arm not taken never do."""
-        found: Counter[int] = Counter()
+        found: dict[int, int] = {}
         bodies = {name: self._once(body) for name, body in self.program.functions.items()}
         bodies[""] = self._once(self.program.entry)
         runs = Counter({"": 1})
         for name in _callers_first(bodies):
             steps, calls = bodies[name]
+            mine = runs[name]
             for step, times in steps.items():
-                found[step] += times * runs[name]
+                found[step] = found.get(step, 0) + times * mine
             for function, times in calls.items():
-                runs[function] += times * runs[name]
-        return found
+                runs[function] += times * mine
+        return Counter(found)
 
     def _once(self, body: Program) -> _Runs:
         """How often one execution of a body runs its own steps, and calls each function."""
-        steps: Counter[int] = Counter()
+        steps: dict[int, int] = {}
         calls: Counter[str] = Counter()
         waiting = [(body, 1)]
         while waiting:
             node, times = waiting.pop()
             if isinstance(node, Step):
-                steps[node.id] += times
+                steps[node.id] = steps.get(node.id, 0) + times
             elif isinstance(node, Call):
                 calls[node.function] += times
             elif isinstance(node, If):
@@ -236,6 +238,8 @@ def _called(program: Program) -> tuple[str, ...]:
     if isinstance(program, Call):
         return (program.function,)
     below = program.children if isinstance(program, Sequence) else ()
+    if not below or not isinstance(below[0], Call):  # as of most bodies, which have thousands of steps
+        return ()
     names = tuple([child.function for child in below if isinstance(child, Call)])
     return names if len(names) == len(below) else ()
 

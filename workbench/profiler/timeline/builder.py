@@ -35,8 +35,11 @@ class _Builder:
     """Makes nodes from parts; a function's body is one node, shared by its calls (`made`)."""
 
     def __init__(self, bodies: Mapping[str, tree.Part], steps: Table) -> None:
-        columns = [steps[name].tolist() for name in ("id", "name", "cycles", "ipu", "to_ipu", "cause")]
-        self.steps: Mapping[int, tuple[Any, ...]] = {row[0]: row for row in zip(*columns, strict=True)}
+        ids, names, cycles, *where = (
+            steps[name].tolist() for name in ("id", "name", "cycles", "ipu", "to_ipu", "cause")
+        )
+        rows = zip(names, cycles, zip(*where, strict=True), strict=True)
+        self.steps: Mapping[int, tuple[str, int, tuple[Any, ...]]] = dict(zip(ids, rows, strict=True))
         self.bodies = bodies
         self.made: dict[str, TimedNode] = {}
         self._calls: dict[tuple[Any, ...], TimedNode] = {}
@@ -60,25 +63,27 @@ class _Builder:
                 return self._overlap(part)
 
     def _step(self, step: int) -> TimedNode:
-        _, name, *key = self.steps[step]
-        spent = self._spent.get(tuple(key)) or self._spent.setdefault(tuple(key), _spent(*key))
-        return _made("step", name, key[0], spent, step=step)
+        name, cycles, where = self.steps[step]
+        key = (cycles, *where)
+        spent = self._spent.get(key) or self._spent.setdefault(key, _spent(*key))
+        return _made("step", name, cycles, spent, step=step)
 
     def _sequence(self, sequence: tree.Sequence) -> TimedNode:
         """Its steps get nodes when they are asked for; what they take is added up by where and on what."""
         known: dict[int, TimedNode] = {}
         lengths: list[int] = []
         together: dict[tuple[Any, ...], int] = {}
+        timed = self.steps
         for place, part in enumerate(sequence.children):
             if isinstance(part, tree.Step):
-                _, _, cycles, *places = self.steps[part.id]
-                together[tuple(places)] = together.get(tuple(places), 0) + cycles
+                _, cycles, where = timed[part.id]
+                together[where] = together.get(where, 0) + cycles
             else:
                 known[place] = node = self.node(part)
                 cycles = node.cycles
             lengths.append(cycles)
         ends = list(accumulate(lengths, initial=0))
-        steps = [_spent(cycles, *places) for places, cycles in together.items()]
+        steps = [_spent(cycles, *where) for where, cycles in together.items()]
         spent = in_turn([*steps, *[node.spent for node in known.values()]])
         parts = Later(branches=sequence.children, make=self.node, known=known) if sequence.children else ()
         return _made("sequence", sequence.name, ends[-1], spent, parts=parts, offsets=tuple(ends[:-1]))
