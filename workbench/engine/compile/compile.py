@@ -87,14 +87,14 @@ def compile_graph(
     `progress` hears the name of every phase and operator as it begins; an exception it raises stops the compile with
     nothing kept.
     """
-    refuse_large_values(graph)
     trim()
     clock = Clock(progress)
     known = like.prepared if like is not None else None
     if known is not None and known.serves(graph, options):
-        known = known.saying(graph)
+        known = known.saying(graph)  # of the same values, so that none is too large
         clock.phases.extend(known.repeated())
     else:
+        refuse_large_values(graph)
         plan_ahead(graph, target, options)
         known = prepare(graph, options, clock.phase, clock.phases, known)
     noted = NotedOptions.of(options)
