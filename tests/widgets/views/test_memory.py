@@ -95,3 +95,17 @@ def test_nonsense_is_not_answered(message: Any) -> None:
 def test_so_many_variables_are_shown_at_most() -> None:
     ((told, _),) = asked(handmade_profile(), {"split": "variables", "ipu": 0, "variables": [0] * 99})
     assert len(told["split"]["paints"]) == VARIABLES
+
+
+def test_a_sentence_travels_for_each_ipu_that_can_be_drawn() -> None:
+    profile = handmade_pipeline()
+    data, _ = payload(profile.memory)
+    assert data["held"] == [0, 1]
+    assert data["sentences"] == [profile.memory.of(ipu=ipu).sentence for ipu in (0, 1)]
+    assert data["sentences"][1].startswith("Memory of IPU 1 ")
+
+
+def test_categories_as_allocated_are_named_so() -> None:
+    data, _ = payload(handmade_profile().memory.of(measure="allocated"))
+    assert data["splits"]["category"] == "category as allocated"
+    assert payload(handmade_profile().memory)[0]["splits"] == SPLITS

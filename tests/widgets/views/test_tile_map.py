@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -97,3 +98,47 @@ def test_a_page_without_a_kernel_has_frames_spread_over_the_program() -> None:
     assert {0, program["position"], program["positions"] - 1} <= set(sent["place"].tolist())
     assert len(sent["place"]) == len(program["names"]) <= tile_map.STORED
     assert state["data"]["block"] == BLOCK
+
+
+def drawn_first(report: Any, ipu: int, node: str) -> Any:
+    """The numbers and the sentence of an IPU as the page draws a report when it opens."""
+    data, buffer = tile_map.payload(report)
+    sent = {name: values.tolist() for name, values in columns(data, buffer).items()}
+    source = f"""
+        import {{measured, said}} from "WIDGETS/views/tile_map.js";
+        const data = {json.dumps(data)}, columns = {{}};
+        for (const [name, values] of Object.entries({json.dumps(sent)})) columns[name] = Float64Array.from(values);
+        const selection = {{get: (name) => name === "ipu" ? {ipu} : null}};
+        const view = {{data, columns, measure: data.first, selection}};
+        console.log(JSON.stringify([[...measured(view, {ipu}).values], said(view)]));
+    """
+    return evaluate(node, source)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "item"),
+    [("total", None), ("cycles", 2), ("sent", 1), ("received", 1)],
+)
+def test_what_a_report_was_asked_for_is_drawn_and_said_of_each_ipu(quantity: str, item: Any, node: str) -> None:
+    report = handmade_pipeline().tile_map.of(quantity, item)
+    for ipu in (0, 1):
+        mine = report.of(quantity, item, ipu=ipu)
+        assert drawn_first(report, ipu, node) == [mine.values.tolist(), mine.sentence]
+
+
+def test_a_category_is_drawn_and_said_in_its_own_words(node: str) -> None:
+    # 48,000 bytes of weights spread over 16 tiles of each IPU: 3,000 on each.
+    report = handmade_pipeline().tile_map.of("parameter")
+    values, said = drawn_first(report, 1, node)
+    assert values == [3_000] * 16
+    assert said == "Tile map of IPU 1, parameters: 16 of 16 tiles, from 2.9 KiB to 2.9 KiB on tile 0, 46.9 KiB in all"
+    # Nothing here is constant: there is no such category to draw, so that it is sent for itself.
+    assert drawn_first(report.of("constant"), 0, node)[0] == [0] * 16
+
+
+def test_a_variable_is_drawn_where_it_is_kept(node: str) -> None:
+    report = handmade_pipeline().tile_map.of("variable", "stage_0/stash")
+    assert drawn_first(report, 0, node) == [[1_600] * 16, report.sentence]  # 25,600 bytes over 16 tiles
+    values, said = drawn_first(report, 1, node)
+    assert values == [0] * 16
+    assert said.startswith("Tile map of IPU 1, variable of stage_0/stash: 0 of 16 tiles")

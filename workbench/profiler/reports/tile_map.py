@@ -67,6 +67,11 @@ class TileMap(Report):
         """ "bytes" or "cycles"."""
         return "cycles" if self.quantity == "cycles" else "bytes"
 
+    @property
+    def what(self) -> str:
+        """What is shown, in words: "total", "variable of weights", "cycles of 12"."""
+        return self.quantity if self.item is None else f"{self.quantity} of {self.item}"
+
     @cached_property
     def values(self) -> IntArray:
         """int64[tiles]."""
@@ -114,13 +119,12 @@ class TileMap(Report):
     def sentence(self) -> str:
         """The extremes and the tiles that have any."""
         data = self.data
-        what = self.quantity if self.item is None else f"{self.quantity} of {self.item}"
         text: Mapping[str, Callable[[float], str]] = {"bytes": bytes_text, "cycles": cycles_text}
         show = text[self.unit]
         used = int((self.values > 0).sum())
         return (
-            f"Tile map of IPU {self.ipu}, {what}: {used} of {data['tiles']} tiles, from {show(data['smallest'])} to "
-            f"{show(data['largest'])} on tile {data['largest_tile']}, {show(data['total'])} in all"
+            f"Tile map of IPU {self.ipu}, {self.what}: {used} of {data['tiles']} tiles, from {show(data['smallest'])} "
+            f"to {show(data['largest'])} on tile {data['largest_tile']}, {show(data['total'])} in all"
         )
 
     def to_pandas(self) -> pd.DataFrame:

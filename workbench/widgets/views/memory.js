@@ -193,7 +193,7 @@ function load(view, model) {
 }
 
 function furnish(view) {
-  view.ui.say(view.data.sentence);
+  view.ui.say(view.data.sentences[view.data.held.indexOf(ipuOf(view))]);
   const offered = Object.entries(view.data.splits).filter(([name]) => view.live || !view.data.asked_for.includes(name));
   view.ui.tools.replaceChildren(...[choice("by", offered, view.split, (name) => split(view, name)), choice("tiles", Object.entries(ORDERS), view.order, (name) => { view.order = name; view.canvas.redraw(); }),
     view.split === "variables" && view.variables.length > 0 && button("None of them", () => { view.variables = []; view.asked = null; view.version += 1; furnish(view); view.canvas.redraw(); }), ipuChoice(view)].filter(Boolean));

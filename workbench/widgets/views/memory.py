@@ -39,8 +39,10 @@ def payload(report: Report) -> tuple[dict[str, Any], bytes]:
         {"bytes": ("i4", size.reshape(-1)), "liveness": ("i4", lives.reshape(-1)), "row": ("i4", places[1])}
     )
     about = tile_bytes.described(report.profile, report.ipu, names, _MEASURED[report.measure])
-    more = {"splits": SPLITS, "asked_for": list(ASKED_FOR), "liveness": list(LIVENESS.values()), "most": VARIABLES}
-    return {**about, **more, "sentence": report.sentence, "layout": layout}, buffer
+    splits = SPLITS | ({"category": "category as allocated"} if report.measure == "allocated" else {})
+    more = {"splits": splits, "asked_for": list(ASKED_FOR), "liveness": list(LIVENESS.values()), "most": VARIABLES}
+    said = [report.of(ipu=ipu).sentence for ipu in shown]
+    return {**about, **more, "sentence": report.sentence, "sentences": said, "layout": layout}, buffer
 
 
 SPLITS = {

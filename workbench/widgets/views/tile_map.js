@@ -28,11 +28,15 @@ export function measured(view, ipu) {
     if (part === "live") return {values: found.parts.live, text: bytesText, binary: true, low: 0, high: found.program.fullest, label: `bytes live on each tile at place ${found.place}; at most ${bytesText(found.program.fullest)} in this program`};
     return {...doing(part === "compute" ? "compute" : "exchange", found.parts, part), low: 0};
   }
-  if (view.measure === "total") return {values: totals(view, ipu), text: bytesText, binary: true, label: `bytes ${data.measured}`};
-  if (view.measure === "cycles") return {values: columns.cycles.subarray(from, from + data.tiles), text: cyclesText, label: "cycles busy in one call of the program"};
-  if (view.measure === "variable") return {values: columns.variable.subarray(from, from + data.tiles), text: bytesText, binary: true, label: `bytes of ${data.variable}`};
-  const start = startOf(data, ipu, Number(view.measure));
-  return {values: columns.bytes.subarray(start, start + data.tiles), text: bytesText, binary: true, label: `bytes of ${data.categories[Number(view.measure)].label}`};
+  if (view.measure === "total") return {values: totals(view, ipu), text: bytesText, binary: true, label: `bytes ${data.measured}`, what: "total"};
+  if (view.measure === "cycles") return {values: columns.cycles.subarray(from, from + data.tiles), text: cyclesText, label: "cycles busy in one call of the program", what: "cycles busy"};
+  if (view.measure === "variable") return {values: columns.variable.subarray(from, from + data.tiles), text: bytesText, binary: true, label: `bytes of ${data.variable}`, what: `variable ${data.variable}`};
+  if (view.measure === "given") {
+    const {what, unit} = data.given, bytes = unit === "bytes";
+    return {values: columns.given.subarray(from, from + data.tiles), text: bytes ? bytesText : cyclesText, binary: bytes, label: what.startsWith(unit) ? what : `${unit}: ${what}`, what};
+  }
+  const start = startOf(data, ipu, Number(view.measure)), {label} = data.categories[Number(view.measure)];
+  return {values: columns.bytes.subarray(start, start + data.tiles), text: bytesText, binary: true, label: `bytes of ${label}`, what: label};
 }
 
 const spread = (view, width, height) => floor(view.data.plan, view.data.tiles, LEFT, TOP, width - LEFT - 12, height - TOP - LEGEND - 8);
@@ -133,11 +137,15 @@ function walk(view) {
   view.count.textContent = `place ${wholeText(at)} of ${wholeText(program.count)}`;
 }
 
-function said(view) {
-  const found = stepwise(view) && shownFrame(view, ipuOf(view));
-  if (!found) return view.data.sentence;
-  const {values, text} = measured(view, ipuOf(view)), best = values.reduce((a, value, tile) => (value > values[a] ? tile : a), 0), sum = values.reduce((a, b) => a + b, 0);
-  return `Tile map of IPU ${ipuOf(view)}, ${AT_A_STEP[view.measure]}, place ${found.place} of ${found.program.count} (${found.name}): at most ${text(values[best])} on tile ${best}, ${text(sum)} in all`;
+// What is drawn, in one sentence: of the IPU and of the measure that are chosen.
+export function said(view) {
+  const ipu = ipuOf(view), shown = measured(view, ipu), found = stepwise(view) && shownFrame(view, ipu);
+  if (!shown) return `Tile map of IPU ${ipu}, ${AT_A_STEP[view.measure]}`;
+  const {values, text, what} = shown, best = values.reduce((a, value, tile) => (value > values[a] ? tile : a), 0), sum = values.reduce((a, b) => a + b, 0);
+  const most = `${text(values[best])} on tile ${best}, ${text(sum)} in all`;
+  if (found) return `Tile map of IPU ${ipu}, ${AT_A_STEP[view.measure]}, place ${found.place} of ${found.program.count} (${found.name}): at most ${most}`;
+  const used = values.reduce((count, value) => count + (value > 0), 0), least = values.reduce((a, b) => Math.min(a, b), Infinity);
+  return `Tile map of IPU ${ipu}, ${what}: ${used} of ${values.length} tiles, from ${text(least)} to ${most}`;
 }
 
 // Lines of the panel about the chosen tile: what it does in the program, and at the step.
@@ -153,7 +161,7 @@ function furnish(view) {
   const {data, columns} = view;
   if (view.measure === "variable" && !data.variable) view.measure = "total";
   view.ui.say(said(view));
-  const entries = [["total", "all bytes"], ...(columns.cycles ? [["cycles", "cycles busy"]] : []), ...(view.live || data.program ? Object.entries(AT_A_STEP) : []),
+  const entries = [["total", "all bytes"], ...(data.given ? [["given", data.given.what]] : []), ...(columns.cycles ? [["cycles", "cycles busy"]] : []), ...(view.live || data.program ? Object.entries(AT_A_STEP) : []),
     ...(data.variable ? [["variable", `variable ${data.variable}`]] : []), ...data.categories.map(({label}, c) => [String(c), label])];
   const scaleFrom = h("label", {class: "wb-choice"}, h("input", {type: "checkbox", onchange: (event) => { view.fromZero = event.target.checked; view.canvas.redraw(); }}), h("span", {text: "scale from zero"}));
   scaleFrom.firstChild.checked = view.fromZero;
@@ -186,7 +194,7 @@ function load(view) {
 }
 
 async function render({model, el}) {
-  const view = {model, selection: await selectionOf(model), live: model.get("live"), measure: "total", fromZero: false, now: null, asked: new Set(), programs: new Programs(model.get("data").tiles)};
+  const view = {model, selection: await selectionOf(model), live: model.get("live"), measure: model.get("data").first, fromZero: false, now: null, asked: new Set(), programs: new Programs(model.get("data").tiles)};
   load(view);
   const ui = (view.ui = frame(el, {title: "Tile map", sentence: view.data.sentence, side: true, height: Math.min(380, TOP + LEGEND + 8 + 64 * view.data.plan.rows)}));
   view.lens = magnifier(ui.canvas, view, () => view.whole, () => view.canvas?.redraw());

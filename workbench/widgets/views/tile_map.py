@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,6 +67,9 @@ def payload(
         kept[table["ipu"][variable]] = profile.vector(table["bytes_index"][variable])
         columns["variable"] = ("i4", kept[shown].reshape(-1))
         about["variable"] = str(table["name"][variable])
+    about |= _first(report, names)
+    if about["first"] == "given":
+        columns["given"] = ("f8", _given(report, shown).reshape(-1))
     layout, buffer = pack({**columns, **(more or {})})
     return {
         **about,
@@ -76,6 +79,23 @@ def payload(
         "ramp": list(RAMP),
         "block": frames.BLOCK,
     }, buffer
+
+
+def _first(report: Report, names: list[str]) -> dict[str, Any]:
+    """What is drawn first, `"first"`: the total, a category by its place, or what else the report was asked for."""
+    if report.quantity == "total" or report.quantity in names:
+        return {"first": "total" if report.quantity == "total" else str(names.index(report.quantity))}
+    return {"first": "given", "given": {"what": report.what, "unit": report.unit}}
+
+
+def _given(report: Report, ipus: Sequence[int]) -> IntArray:
+    """What the report was asked for on the tiles of `ipus`, of a variable nothing where it is not kept."""
+    table, found = report.profile.tables["variables"], np.zeros((len(ipus), len(report.values)), dtype=np.int64)
+    kept = set(table["ipu"][table["name"] == report.item].tolist()) if report.quantity == "variable" else set(ipus)
+    for row, ipu in enumerate(ipus):
+        if ipu in kept:
+            found[row] = report.of(report.quantity, report.item, ipu=ipu).values
+    return found
 
 
 def program(report: Report, message: Any) -> tuple[dict[str, Any], bytes] | None:
