@@ -50,3 +50,32 @@ def test_all_ipus(ipus: int, screens: Screens, run_views: Callable[..., Notebook
     expect(told).to_contain_text("IPU 0: ")
     shown.get_by_label("over").select_option("ipu")
     expect(shown.locator(".wb-said")).to_have_text(report.of(ipu=0).sentence)
+
+
+LINKED = (
+    "from tests.profiler.handmade import handmade_pipeline\nimport workbench as wb\n"
+    "views = wb.views(handmade_pipeline(), 'liveness', 'xray', 'trace', 'tile_map')\nviews"
+)
+
+
+def test_a_chosen_step_stays_with_another_tile_and_is_found_on_another_ipu(
+    run_views: Callable[..., NotebookPage],
+) -> None:
+    lab = run_views(LINKED)
+    page = lab.page
+    liveness, xray = view(page, "Liveness"), view(page, "X-ray")
+    places = [shown.locator("aside p").first for shown in (liveness, xray)]
+    liveness.locator("canvas.wb-canvas").press("ArrowLeft")  # the peak, at place 5; then the place before it
+    liveness.locator("canvas.wb-canvas").press("ArrowLeft")
+    for told in places:
+        expect(told).to_contain_text("Step 10, at place 4:")
+    tiles = view(page, "Tile map").locator("canvas.wb-canvas")
+    tiles.press("ArrowDown")
+    for shown, told in zip((liveness, xray), places, strict=True):
+        expect(shown.locator(".wb-said")).to_contain_text("ile 1 of IPU 0")
+        expect(told).to_contain_text("Step 10, at place 4:")
+    # The dearest step is the backward one of stage 1, which IPU 1 runs at place 4.
+    view(page, "Trace").get_by_role("region", name="Dearest steps").get_by_text("stage_1/bwd", exact=True).click()
+    for shown, told in zip((liveness, xray), places, strict=True):
+        expect(shown.locator(".wb-said")).to_contain_text("of IPU 1")
+        expect(told).to_contain_text("Step 6, at place 4:")

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import {causeCycles, freeOf, secondsText, tickTexts} from "../../../workbench/widgets/kit/lanes.js";
+import {chosenPlace} from "../../../workbench/widgets/kit/kernel.js";
 import {ceiling, highest, liveAt, runs} from "../../../workbench/widgets/views/liveness_view.js";
 import {columnsOf} from "../../../workbench/widgets/views/memory.js";
 import {offlineModel} from "../../../workbench/widgets/kit/offline.js";
@@ -120,4 +121,14 @@ test("the place with most bytes, and the rectangle under a finger", () => {
   assert.equal(rectangleAt(MEMORY, 2, 75), 2);
   assert.equal(rectangleAt(MEMORY, 1, 75), -1);
   assert.equal(rectangleAt(MEMORY, 5, 10), 3);
+});
+
+test("the chosen step is found where it is chosen, its first place else, and on no other IPU", () => {
+  const place = (chosen) => chosenPlace(offlineModel(chosen), 1, Int32Array.of(7, 8, 7, 9));
+  assert.equal(place({step: 7, position: 2, ipu: 1}), 2);
+  assert.equal(place({step: 7, position: 1, ipu: 1}), 0); // at place 1 is another step
+  assert.equal(place({step: 9}), 3);
+  assert.equal(place({step: 9, ipu: 0}), -1);
+  assert.equal(place({step: 5, ipu: 1}), -1);
+  assert.equal(place({position: 2}), -1);
 });

@@ -407,6 +407,13 @@ export function select(selection, changes) {
   selection.save_changes();
 }
 
+// The place of the chosen step in the program of an IPU, `steps` its step at each place; -1 where none is chosen that runs there.
+export function chosenPlace(selection, ipu, steps) {
+  const read = (name) => selection.get(name) ?? null, step = read("step"), position = read("position"), other = read("ipu");
+  if (step === null || (other !== null && other !== ipu)) return -1;
+  return position !== null && steps[position] === step ? position : steps.indexOf(step);
+}
+
 // Calls `update` for changes of `names` on a model until the returned function is called.
 export function watch(model, names, update) {
   const events = names.map((name) => `change:${name}`);

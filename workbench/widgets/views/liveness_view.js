@@ -1,4 +1,4 @@
-import {axisX, axisY, button, bytesText, choice, clipText, font, frame, groupByPath, h, hatch, isUnder, panZoom, place, scale, select, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
+import {axisX, axisY, button, bytesText, choice, chosenPlace, clipText, font, frame, groupByPath, h, hatch, isUnder, panZoom, place, scale, select, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
 import {chooseStretch, drawLanes, furnishLanes, laneKey, tipOf, under} from "./liveness_lanes.js";
 
 const NOTHING = "Nothing runs on this IPU, so nothing is live.";
@@ -220,14 +220,15 @@ function pick(view, px, py) {
 }
 
 function load(view, model) {
-  const data = (view.data = model.get("data"));
+  const before = view.data, data = (view.data = model.get("data"));
   const columns = (view.columns = unpack(data.layout, model.get("buffer")));
-  view.chosen = -1;
-  if (data.lanes) { view.peak = -1; Object.assign(view.at, {from: 0, to: 1}); return; }
+  if (data.lanes) { view.peak = view.chosen = -1; Object.assign(view.at, {from: 0, to: 1}); return; }
+  view.chosen = chosenPlace(view.selection, data.ipu, columns.step);
   view.rowOf = new Map(data.variables.id.map((id, row) => [id, row]));
   view.peak = columns.live.length ? highest(columns.live, 0, columns.live.length - 1) : -1;
   view.most = columns.live.length ? Math.max(data.always_live_bytes + columns.live[view.peak], columns.fullest ? columns.fullest[highest(columns.fullest, 0, columns.live.length - 1)] : 0) : 0;
-  Object.assign(view.at, {from: 0, to: Math.max(1, columns.live.length)});
+  // Of another tile, or of all, the same program is shown: what was zoomed to stays.
+  if (!before || before.lanes || before.ipu !== data.ipu) Object.assign(view.at, {from: 0, to: Math.max(1, columns.live.length)});
 }
 
 function keys(view) {
@@ -299,10 +300,7 @@ async function render({model, el}) {
     watch(model, ["data"], () => { load(view, model); furnish(view, model); view.canvas.redraw(); }),
     watch(selection, ["ipu", "step", "position", "variable", "layer"], () => {
       if (view.data.lanes) { furnish(view, model); view.canvas.redraw(); return; }
-      const step = selection.get("step"), shown = selection.get("position");
-      const known = shown !== null && view.columns.step[shown] === step ? shown : view.columns.step.indexOf(step);
-      if (step !== null && selection.get("ipu") !== null && selection.get("ipu") !== view.data.ipu) view.chosen = -1;
-      else if (step !== null && known >= 0) view.chosen = known;
+      view.chosen = chosenPlace(selection, view.data.ipu, view.columns.step);
       panel(view);
       view.canvas.redraw();
     }),

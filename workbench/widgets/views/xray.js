@@ -1,4 +1,4 @@
-import {axisX, axisY, button, bytesText, clipText, font, frame, h, hatch, isUnder, panZoom, place, scale, select, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
+import {axisX, axisY, button, bytesText, chosenPlace, clipText, font, frame, h, hatch, isUnder, panZoom, place, scale, select, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
 
 const LEFT = 78, TOP = 14, BELOW = 42;
 
@@ -134,15 +134,16 @@ function pick(view, px, py) {
 }
 
 function load(view, model) {
-  const data = (view.data = model.get("data"));
+  const before = view.data, data = (view.data = model.get("data"));
   const columns = (view.columns = unpack(data.layout, model.get("buffer")));
   let highest = data.with_gaps_bytes;
   for (let i = 0; i < columns.address.length; i++) highest = Math.max(highest, columns.address[i] + columns.bytes[i]);
   view.top = Math.max(1, highest > 0.35 * data.capacity_bytes ? Math.max(highest, data.capacity_bytes) : highest) * 1.03;
   view.peak = data.positions ? fullest(columns, data.positions) : -1;
-  view.chosen = -1;
+  view.chosen = chosenPlace(view.selection, data.ipu, columns.step);
   Object.assign(view, {low: 0, high: view.top});
-  Object.assign(view.at, {from: 0, to: Math.max(1, data.positions)});
+  // Of another tile the same program is shown: what was zoomed to stays.
+  if (!before || before.ipu !== data.ipu) Object.assign(view.at, {from: 0, to: Math.max(1, data.positions)});
 }
 
 // Addresses are zoomed about their middle by { and }, moved by [ and ].
@@ -220,10 +221,7 @@ async function render({model, el}) {
   const offs = [
     watch(model, ["data"], () => { load(view, model); furnish(view); view.canvas.redraw(); }),
     watch(selection, ["step", "position", "variable", "layer"], () => {
-      const step = selection.get("step"), shown = selection.get("position"), {step: steps} = view.columns;
-      const known = shown !== null && steps[shown] === step ? shown : steps.indexOf(step);
-      if (step !== null && selection.get("ipu") !== null && selection.get("ipu") !== view.data.ipu) view.chosen = -1;
-      else if (step !== null && known >= 0) view.chosen = known;
+      view.chosen = chosenPlace(selection, view.data.ipu, view.columns.step);
       panel(view);
       view.canvas.redraw();
     }),
