@@ -45,3 +45,20 @@ def test_a_number_says_where_it_comes_from_and_a_name_is_gone_to(run_views: Call
     lab.screenshot("around-palette")
     page.keyboard.press("Escape")
     assert len(lab.cells()) == 1
+
+
+def test_what_is_chosen_is_let_go_by_escape_and_by_a_button(run_views: Callable[..., NotebookPage]) -> None:
+    page = run_views(LINKED).page
+    tiles, liveness = view(page, "Tile map"), view(page, "Liveness")
+    offered = tiles.get_by_role("button", name="Choose nothing")
+    expect(offered).to_be_hidden()
+    for lets_go in (lambda: liveness.locator("canvas.wb-canvas").press("Escape"), offered.click):
+        liveness.locator("canvas.wb-canvas").press("p")
+        liveness.locator("canvas.wb-canvas").press("ArrowLeft")
+        tiles.locator("canvas.wb-canvas").press("ArrowDown")
+        expect(tiles.get_by_role("heading", name="Tile 1 of IPU 0")).to_be_visible()
+        expect(liveness.locator("aside p").first).to_contain_text("Step 10, at place 4:")
+        lets_go()
+        expect(tiles.get_by_role("heading", name="Fullest tile: 0 of IPU 0")).to_be_visible()
+        expect(liveness.get_by_role("heading", name="Peak: stage_0/bwd exchange")).to_be_visible()
+        expect(offered).to_be_hidden()

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {clampWindow, clipText, groupByPath, isUnder, lastAtMost, scale, shortText, textLines, ticks, unpack, wholeText, within} from "../../../workbench/widgets/kit/kernel.js";
+import {clampWindow, clipText, escapes, groupByPath, isUnder, lastAtMost, scale, shortText, textLines, ticks, unpack, wholeText, within} from "../../../workbench/widgets/kit/kernel.js";
 
 test("ticks are round and inside", () => {
   assert.deepEqual(ticks(0, 10, 5), [0, 2, 4, 6, 8, 10]);
@@ -90,4 +90,24 @@ test("a sentence goes on in the next line where it does not fit, between words",
   assert.deepEqual(textLines(pen(), "ab cd ef", 100), ["ab cd ef"]);
   assert.deepEqual(textLines(pen(), "ab cd ef", 10), ["ab cd", "ef"]); // five letters of 2
   assert.deepEqual(textLines(pen(), "abcdefgh i", 4), ["abcdefgh", "i"]);
+});
+
+test("Escape lets go of what is chosen but for the IPU, where nothing else had a use for it", () => {
+  const values = {ipu: 1, tile: 0, step: 4, layer: "dense", variable: null};
+  const selection = {get: (name) => values[name], set: (changes) => Object.assign(values, changes), save_changes: () => {}};
+  const pressed = (key, tagName) => ({key, target: {tagName}, defaultPrevented: false, preventDefault() { this.defaultPrevented = true; }});
+  const heard = [], away = escapes({addEventListener: (_, listener) => heard.push(listener), removeEventListener: (_, listener) => heard.splice(heard.indexOf(listener), 1)}, selection);
+  heard[0]({...pressed("Escape", "CANVAS"), defaultPrevented: true});
+  heard[0](pressed("Escape", "INPUT"));
+  heard[0](pressed("Home", "CANVAS"));
+  assert.deepEqual(values, {ipu: 1, tile: 0, step: 4, layer: "dense", variable: null});
+  const event = pressed("Escape", "CANVAS");
+  heard[0](event);
+  assert.deepEqual(values, {ipu: 1, tile: null, step: null, layer: null, variable: null});
+  assert.equal(event.defaultPrevented, true);
+  const again = pressed("Escape", "CANVAS");
+  heard[0](again);
+  assert.equal(again.defaultPrevented, false);
+  away();
+  assert.deepEqual(heard, []);
 });

@@ -1,5 +1,5 @@
 // What every view has around it where a kernel answers: where a number comes from (key e), and anything by its name (Ctrl-K).
-import {OWN_KEYS, button, h, select, selectionOf} from "./kernel.js";
+import {LETS_GO, OWN_KEYS, button, escapes, h, letGo, select, selectionOf, watch} from "./kernel.js";
 
 // What can be explained of what is chosen, the most particular first: [{label, ask}]; of nothing the peak.
 export function subjects(chosen) {
@@ -35,7 +35,7 @@ function explainer(model, selection, el) {
     drawer.focus({preventScroll: true});
     drawer.scrollIntoView({block: "nearest"});
   };
-  drawer.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
+  drawer.addEventListener("keydown", (event) => { if (event.key === "Escape") { close(); event.preventDefault(); } });
   return {open, hear: (told) => content.replaceChildren(told.problem ? h("p", {text: told.problem}) : tree(told))};
 }
 
@@ -96,7 +96,10 @@ export async function attach({model, el}) {
   if (!section || !model.get("live") || !model.get("asks") || !model.get("selection")) return () => {};
   const selection = await selectionOf(model), explain = explainer(model, selection, el), finds = palette(model, selection, el);
   keepZoom(el.querySelector("canvas.wb-canvas"), selection.get("kept"), section.getAttribute("aria-label"));
-  section.insertBefore(h("div", {class: "wb-tools wb-around"}, button("Explain", explain.open, {title: "Key: e. Where the chosen number comes from"}), button("Go to…", finds.open, {title: "Key: Ctrl-K"})), section.querySelector(":scope > .wb-data"));
+  const none = button("Choose nothing", () => letGo(selection), {title: "Key: Escape. Lets go of the tile, the step, the variable and the layer that are chosen"});
+  const offer = () => { none.hidden = LETS_GO.every((name) => (selection.get(name) ?? null) === null); };
+  offer();
+  section.insertBefore(h("div", {class: "wb-tools wb-around"}, none, button("Explain", explain.open, {title: "Key: e. Where the chosen number comes from"}), button("Go to…", finds.open, {title: "Key: Ctrl-K"})), section.querySelector(":scope > .wb-data"));
   const keys = (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") finds.open();
     else if (event.key === "e" && !event.ctrlKey && !event.metaKey && !event.altKey && !["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName)) explain.open();
@@ -107,7 +110,8 @@ export async function attach({model, el}) {
   const hear = (message) => { if (message.explained) explain.hear(message.explained); else if (message.found) finds.hear(message); };
   el.addEventListener("keydown", keys);
   model.on("msg:custom", hear);
-  return () => { el.removeEventListener("keydown", keys); model.off("msg:custom", hear); };
+  const ends = [escapes(el, selection), watch(selection, LETS_GO, offer)];
+  return () => { el.removeEventListener("keydown", keys); model.off("msg:custom", hear); ends.forEach((end) => end()); };
 }
 
 // Draws a view with what it has around it, and anew when the kernel says that it took another report: until that stands,

@@ -407,6 +407,26 @@ export function select(selection, changes) {
   selection.save_changes();
 }
 
+// What Escape lets go of; the IPU that views show stays.
+export const LETS_GO = ["tile", "step", "position", "variable", "layer", "micro_batch", "steps"];
+const TYPED_IN = new Set(["INPUT", "SELECT", "TEXTAREA"]);
+
+// Lets go of all that is chosen; says whether anything was.
+export function letGo(selection) {
+  const chosen = LETS_GO.filter((name) => (selection.get(name) ?? null) !== null);
+  if (chosen.length) select(selection, Object.fromEntries(chosen.map((name) => [name, null])));
+  return chosen.length > 0;
+}
+
+// Escape in an element lets go, unless who heard it first had a use for it, until the returned function is called.
+export function escapes(el, selection) {
+  const heard = (event) => {
+    if (event.key === "Escape" && !event.defaultPrevented && !TYPED_IN.has(event.target.tagName) && letGo(selection)) event.preventDefault();
+  };
+  el.addEventListener("keydown", heard);
+  return () => el.removeEventListener("keydown", heard);
+}
+
 // The place of the chosen step in the program of an IPU, `steps` its step at each place; -1 where none is chosen that runs there.
 export function chosenPlace(selection, ipu, steps) {
   const read = (name) => selection.get(name) ?? null, step = read("step"), position = read("position"), other = read("ipu");

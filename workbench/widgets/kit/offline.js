@@ -29,11 +29,13 @@ export async function unpacked(text) {
 
 // stored: [{view, state, buffer}, ...]; each is drawn into the element with id `view-<view>`.
 export async function start(load, stored) {
-  const selection = offlineModel({});
+  const selection = offlineModel({}), {escapes} = await load("kit/kernel.js");
   for (const {view, state, buffer} of stored) {
     const values = JSON.parse(new TextDecoder().decode(await unpacked(state)));
     const model = offlineModel({...values, buffer: new DataView(await unpacked(buffer)), selection, live: false});
     const {default: widget} = await load(`views/${view}.js`);
-    await widget.render({el: document.getElementById(`view-${view}`), model});
+    const el = document.getElementById(`view-${view}`);
+    escapes(el, selection);
+    await widget.render({el, model});
   }
 }
