@@ -88,7 +88,8 @@ test("bins are drawn in what blocks leave free", () => {
 test("times and ticks in words", () => {
   assert.equal(secondsText(1330, 1.33e9), "1.00 µs");
   assert.equal(secondsText(1, 1e9), "1.00 ns");
-  assert.deepEqual(tickTexts([1000, 2000]), ["1.00 k", "2.00 k"]);
+  assert.deepEqual(tickTexts([1000, 2000]), ["1 k", "2 k"]);
+  assert.deepEqual(tickTexts([0, 500000, 1000000, 1500000]), ["0", "500 k", "1 M", "1.5 M"]);
   assert.deepEqual(tickTexts([1234001, 1234002]), ["1,234,001", "1,234,002"]);
 });
 
