@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {clampWindow, clipText, escapes, groupByPath, isUnder, lastAtMost, scale, shortText, textLines, ticks, unpack, wholeText, within} from "../../../workbench/widgets/kit/kernel.js";
+import {clampWindow, clipText, copyFrom, escapes, groupByPath, isUnder, lastAtMost, scale, shortText, textLines, ticks, unpack, wholeText, within} from "../../../workbench/widgets/kit/kernel.js";
 
 test("ticks are round and inside", () => {
   assert.deepEqual(ticks(0, 10, 5), [0, 2, 4, 6, 8, 10]);
@@ -110,4 +110,20 @@ test("Escape lets go of what is chosen but for the IPU, where nothing else had a
   assert.equal(again.defaultPrevented, false);
   away();
   assert.deepEqual(heard, []);
+});
+
+test("a text is copied, and selected where the page may not copy", async () => {
+  const chosen = [], said = [], written = [], node = {textContent: "a tip"};
+  globalThis.document = {createRange: () => ({selectNodeContents: (what) => chosen.push(what)})};
+  globalThis.getSelection = () => ({removeAllRanges: () => {}, addRange: () => {}});
+  const through = async (clipboard) => {
+    Object.defineProperty(globalThis, "navigator", {value: {clipboard}, configurable: true});
+    copyFrom(node, (done) => said.push(done));
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  };
+  await through({writeText: async (text) => written.push(text)});
+  assert.deepEqual([said, written, chosen], [["Copied"], ["a tip"], []]);
+  await through(undefined); // a page that came over http from another machine
+  await through({writeText: () => Promise.reject(new Error("not allowed"))});
+  assert.deepEqual([said, written, chosen], [["Copied", "Selected", "Selected"], ["a tip"], [node, node]]);
 });

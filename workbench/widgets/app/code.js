@@ -1,11 +1,4 @@
-import {button, h, watch} from "../kit/kernel.js";
-
-// Where the page may not write the clipboard, the code is selected for the user to copy.
-export function copyFrom(pre, done) {
-  const choose = () => { const range = document.createRange(); range.selectNodeContents(pre); const chosen = getSelection(); chosen.removeAllRanges(); chosen.addRange(range); done("Selected"); };
-  if (!navigator.clipboard) return choose();
-  navigator.clipboard.writeText(pre.textContent).then(() => done("Copied"), choose);
-}
+import {button, copyFrom, h, watch} from "../kit/kernel.js";
 
 async function render({model, el}) {
   const pre = h("pre", {tabindex: 0, "aria-label": model.get("title")}), why = h("p", {class: "wb-what"});

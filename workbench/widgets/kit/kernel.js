@@ -388,6 +388,13 @@ export function button(text, onclick, options = {}) {
   return h("button", {type: "button", class: "wb-button", text, onclick, ...options});
 }
 
+// Where the page may not write the clipboard, the text is selected for the user to copy.
+export function copyFrom(node, done) {
+  const choose = () => { const range = document.createRange(); range.selectNodeContents(node); const chosen = getSelection(); chosen.removeAllRanges(); chosen.addRange(range); done("Selected"); };
+  if (!navigator.clipboard) return choose();
+  navigator.clipboard.writeText(node.textContent).then(() => done("Copied"), choose);
+}
+
 export function choice(label, entries, value, onchange) {
   const select = h("select", {class: "wb-select", onchange: () => onchange(select.value)},
     ...entries.map(([key, text]) => h("option", {value: key, text})));

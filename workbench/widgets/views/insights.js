@@ -1,4 +1,4 @@
-import {OWN_KEYS, axisX, axisY, button, bytesText, h, scale, select, selectionOf, shortText, surface, table, ticks, tip, place, watch, wholeText} from "../kit/kernel.js";
+import {OWN_KEYS, axisX, axisY, button, bytesText, copyFrom, h, scale, select, selectionOf, shortText, surface, table, ticks, tip, place, watch, wholeText} from "../kit/kernel.js";
 
 // The bin of a histogram that a number of bytes falls into; -1 for none.
 export const binOf = (bins, bytes) => bins.findIndex(([low, high], i) => low <= bytes && (bytes < high || (i === bins.length - 1 && bytes <= high)));
@@ -22,8 +22,8 @@ function draw(view, ctx, width, height, t) {
 const where = ({ipu, tile}) => `tile ${tile} of IPU ${ipu}`;
 
 function tipCard(view, {text, about}) {
-  const named = Object.keys(about).length > 0, copied = (event) => navigator.clipboard?.writeText(text).then(() => { event.target.textContent = "Copied"; });
-  return h("li", {class: "wb-card wb-tipped"}, h("p", {text}), h("div", {class: "wb-tools"},
+  const named = Object.keys(about).length > 0, told = h("p", {text}), copied = (event) => copyFrom(told, (done) => { event.target.textContent = done; });
+  return h("li", {class: "wb-card wb-tipped"}, told, h("div", {class: "wb-tools"},
     named && button("Show", () => choose(view, about), {"aria-label": `Show in the other views: ${text}`}), button("Copy", copied, {"aria-label": `Copy: ${text}`})));
 }
 
