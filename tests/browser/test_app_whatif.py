@@ -26,6 +26,7 @@ def test_what_if_by_keys(screens: Screens, run_app: RunApp) -> None:
     page.keyboard.press("Enter")
     what = page.locator(".wb-whatif")
     what.get_by_text("As it was compiled: fits").wait_for()
+    assert not what.locator(".wb-what-curve").is_visible()  # there is none yet
     batch = what.get_by_label("What if batch size", exact=True)
     batch.focus()
     for _ in range(3):

@@ -68,3 +68,17 @@ def test_the_tile_map_of_a_page_walks_the_frames_that_it_holds(chromium: Browser
     drawn = {int(row[0]): int(row[1].replace(",", "")) for row in cells}
     assert drawn == dict(enumerate(report.frame(0).live_bytes.tolist()))
     page.close()
+
+
+def test_a_row_that_is_chosen_has_one_ground_in_all_its_cells(chromium: Browser, tmp_path: Path) -> None:
+    page = chromium.new_page()
+    page.goto(handmade_profile().to_html(tmp_path / "profile.html").as_uri())
+    rows = view(page, "Liveness").get_by_role("region", name="Live variables").locator("tbody tr")
+    rows.first.click()
+    ground = "all => all.map(e => getComputedStyle(e).backgroundColor)"
+    chosen, other = rows.first.locator("td"), rows.nth(1).locator("td")
+    page.mouse.move(0, 0)
+    assert chosen.count() == 3
+    assert len(set(chosen.evaluate_all(ground))) == 1
+    assert set(chosen.evaluate_all(ground)).isdisjoint(other.evaluate_all(ground))
+    page.close()
