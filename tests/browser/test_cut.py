@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 
 import workbench as wb
 from tests.browser.driver import EVERY_SCREEN, NotebookPage, Screens
@@ -249,3 +249,20 @@ def test_keys_are_hatched_by_the_paper_itself(cnn: Profile, show: Show) -> None:
     # What covers is of the one colour of its ground; where it is hatched, 55 % of it is taken away: 0.45 x 255 = 115.
     assert {colours for colours, _ in seen} == {1}
     assert {hatched for _, hatched in seen} == {True, False}
+
+
+def test_a_printed_picture_keeps_its_proportions(cnn: Profile, show: Show) -> None:
+    """A page is printed without drawing anew: what was drawn for the screen is made as wide as the paper."""
+    page = show(WIDTHS[2], liveness_view=cnn.liveness_view, trace=cnn.trace)
+    canvases = page.locator("canvas.wb-canvas")
+    expect(canvases).to_have_count(2)
+    page.wait_for_function("() => [...document.querySelectorAll('canvas.wb-canvas')].every(e => e.width !== 300)")
+    drawn = canvases.evaluate_all("all => all.map(e => e.width / e.height)")
+    page.emulate_media(media="print")
+    page.add_style_tag(content="section.wb { width: 700px }")  # of paper
+    shown = canvases.evaluate_all("all => all.map(e => e.clientWidth / e.clientHeight)")
+    assert shown == pytest.approx(drawn, rel=0.02)
+    style = page.locator("section.wb").first.evaluate(
+        "e => [getComputedStyle(e).breakInside, getComputedStyle(e).printColorAdjust]"
+    )
+    assert style == ["avoid", "exact"]
