@@ -10,7 +10,7 @@ Left out, because they differ without the program being another one:
   phase was taken over from another compile;
 - `steps.source` and the lines in calls of `meta.trace`: which file and line made a step (those of the corpus move when
   it is edited); whether one is named stays in, and so the text of the report `source` is out;
-- `meta.layer_lines` and `meta.sources`: where layers were made, and the text there;
+- `meta.layer_lines` and `meta.sources`: where layers were made, and the text there; `meta.asked`: how it was asked for;
 - `arrays.per_tile`: the numbered vectors, which stand where they are used;
 - what exchanges are made of: `moves`, `placements` and their numbers, and of steps `moves`, `fragments_index` and
   `shared_index`. Bytes and cycles of every tile stay in, to which they are held by tests/profiler/reports;
@@ -32,7 +32,16 @@ import numpy as np
 from workbench.engine.compile.phases import AGAIN
 
 DIGITS = 12
-META_LEFT_OUT = ("engine_version", "format_version", "typical_errors", "formulas", "passes", "layer_lines", "sources")
+META_LEFT_OUT = (
+    "engine_version",
+    "format_version",
+    "typical_errors",
+    "formulas",
+    "passes",
+    "layer_lines",
+    "sources",
+    "asked",
+)
 CALLED_FROM = 10  # in a call of the control tree, where the lines of its callers begin
 OF_EXCHANGES = ("moves", "placements", "placement_numbers", "fragments_index", "shared_index")
 LINES_LEFT_OUT = ("Engine ", "Error ", "The verdict is in doubt", "It holds if ")

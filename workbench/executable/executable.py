@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.engine.compile import Compiled, Phase
 from workbench.errors import InputError, OutOfMemoryError
 from workbench.executable import cache
+from workbench.executable.asked import with_asked
 from workbench.executable.kin import Kin
 from workbench.executable.pipelines import devices_of, recomputed_source
 from workbench.executable.request import EXECUTION, Request
@@ -95,10 +96,14 @@ class Executable:
     def profile(self) -> Profile:
         """What the compiler knows, as data."""
         if isinstance(self._result, Kept):
-            return with_lines(self._result.profile(), self.traced)
+            return self._laid_over(self._result.profile())
         found = keep_trace(self._whole_profile, self.request.options.get(EXECUTION))
         cache.keep_profile(self._content, found)
-        return with_lines(found, self.traced)
+        return self._laid_over(found)
+
+    def _laid_over(self, profile: Profile) -> Profile:
+        """A profile, which may be of an equal program, with what is of this request and its model."""
+        return with_asked(with_lines(profile, self.traced), self.request)
 
     @cached_property
     def _whole_profile(self) -> Profile:

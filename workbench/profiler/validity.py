@@ -58,6 +58,7 @@ META: Mapping[str, Any] = {
         },
         "config": {"type": "object"},
         "config_changed": {"type": "object"},
+        "asked": {"type": "object", "additionalProperties": {"type": "string"}},
         "assumptions": _TEXTS,
         "warnings": _TEXTS,
         "formulas": {"type": "object", "additionalProperties": _FORMULA},

@@ -233,3 +233,26 @@ def test_a_comparison_calls_its_results_as_their_chips_do(app: App) -> None:
     app.history.box.children[1].children[1].click()  # 2, with 3 that is shown
     view = app.history.comparison.children[1]
     assert view.data["labels"] == ["2 · batch size 4", "3 · batch size 8"]
+
+
+def test_another_loss_optimizer_or_precision_is_told(app: App) -> None:
+    compiled(app, 4)
+    app.run.loss.value = "huber"
+    compiled(app, 4)
+    app.run.optimizer.value, app.run.precision.value = "adam", "float16"
+    compiled(app, 4)
+    app.run.loss.value = app.run.loss.options[0]
+    compiled(app, 4)
+    changes = [each.change for each in app.history.entries]
+    assert changes == ["mlp", "loss huber", "precision float16, optimizer adam", "loss as by default"]
+    earlier, later = (each.profile for each in app.history.entries[:2])
+    options = wb.compare(earlier, later).options
+    assert options[["option", "after"]].values.tolist() == [["loss", "huber"]]
+
+
+def test_a_file_of_an_earlier_version_says_nothing_of_the_loss_and_none_is_told(app: App) -> None:
+    app.run.loss.value = "huber"
+    new = compiled(app, 4)
+    old = replace(new, meta={name: value for name, value in new.meta.items() if name != "asked"})
+    assert told_apart(old, new) == told_apart(new, old) == "the same again"
+    assert wb.compare(old, new).options.empty

@@ -77,13 +77,17 @@ class Comparison(Report):
 
     @cached_property
     def options(self) -> pd.DataFrame:
-        """`option, profile, before, after`: options that differ; one that is not there is None."""
-        first = self.profiles[0].config
+        """`option, profile, before, after`: options and arguments that differ; what is not there or not given is None.
+
+        Arguments are the precision, the loss and the optimizer that were asked for, where both profiles say them.
+        """
+        first = self.profiles[0]
         rows = [
-            (option, place, first.get(option), other.config.get(option))
+            (option, place, was.get(option), now.get(option))
             for place, other in enumerate(self.profiles[1:], start=1)
-            for option in sorted({*first, *other.config})
-            if first.get(option) != other.config.get(option)
+            for was, now in [_settings(first, other)]
+            for option in sorted({*was, *now})
+            if was.get(option) != now.get(option)
         ]
         return pd.DataFrame(rows, columns=["option", "profile", "before", "after"])
 
@@ -215,6 +219,14 @@ def _checked_labels(labels: Any, count: int) -> tuple[str, ...]:
 def words_of(of: str) -> str:
     """A cause or a category as people read it."""
     return CAUSE_WORDS.get(of) or CATEGORY_WORDS.get(of, of)
+
+
+def _settings(first: Profile, other: Profile) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of two profiles, with the arguments asked for where both say them: files of earlier versions do not."""
+    both = (first, other)
+    asked = all("asked" in each.meta for each in both)
+    was, now = ({**each.config, **(each.meta["asked"] if asked else {})} for each in both)
+    return was, now
 
 
 def _amounts(profile: Profile, name: str) -> pd.DataFrame:

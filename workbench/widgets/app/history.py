@@ -161,7 +161,9 @@ def told_apart(before: Profile | None, after: Profile) -> str:
     """What of the request differs from the result before; the name of the model for the first."""
     if before is None or before.name != after.name:
         return after.name
-    was, now = _asked(before), _asked(after)
+    both = (before, after)
+    told = all("asked" in each.meta for each in both)  # files of earlier versions do not say it
+    was, now = (_asked(each) | (each.meta["asked"] if told else {}) for each in both)
     names = [name for name in now if was.get(name) != now[name]] + [name for name in was if name not in now]
     last = [name.rpartition(".")[2] for name in names]
     said = {name: name if last.count(short) > 1 else short for name, short in zip(names, last, strict=True)}

@@ -1,0 +1,58 @@
+"""A profile says which precision, loss and optimizer were asked for, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import pytest
+
+import workbench as wb
+
+
+def own_loss(y: Any, predicted: Any) -> Any:
+    return keras.ops.mean(keras.ops.abs(y - predicted))
+
+
+def small(**arguments: Any) -> wb.Profile:
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4)])
+    return wb.profile(model, mode="training", batch_size=2, target=wb.target("ipu2", tiles_per_ipu=8), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({}, {}),
+        ({"precision": "float16", "optimizer": "adam"}, {"precision": "float16", "optimizer": "adam"}),
+        ({"optimizer": keras.optimizers.Adam()}, {"optimizer": "Adam()"}),  # each argument as by default
+        ({"optimizer": keras.optimizers.SGD(0.1, 0.5)}, {"optimizer": "SGD(learning_rate=0.1, momentum=0.5)"}),
+        ({"loss": keras.losses.BinaryCrossentropy(True)}, {"loss": "BinaryCrossentropy(from_logits=True)"}),
+        ({"loss": own_loss}, {"loss": "own_loss"}),
+        ({"loss": ["huber"]}, {"loss": "[huber]"}),
+    ],
+)
+def test_what_was_given_is_said(arguments: dict[str, Any], said: dict[str, str]) -> None:
+    assert small(**arguments).meta["asked"] == said
+
+
+def test_an_equal_program_that_was_asked_for_otherwise_says_its_own() -> None:
+    """The default is SGD at 0.01, so that both are one program, and the second is taken from the cache."""
+    first, second = small(), small(optimizer=keras.optimizers.SGD(0.01))
+    assert first.total_cycles == second.total_cycles
+    assert (first.meta["asked"], second.meta["asked"]) == ({}, {"optimizer": "SGD()"})
+
+
+def test_a_loss_that_does_not_say_its_settings_is_called_by_its_class() -> None:
+    class Silent(keras.losses.Loss):
+        def call(self, y_true: Any, y_pred: Any) -> Any:
+            return own_loss(y_true, y_pred)
+
+        def get_config(self) -> Any:
+            raise NotImplementedError
+
+    assert small(loss=Silent()).meta["asked"] == {"loss": "Silent()"}
+
+
+def test_it_is_kept_in_the_file(tmp_path: Any) -> None:
+    found = small(loss="huber")
+    assert wb.load_profile(found.save(tmp_path / "of.wbprofile")).meta["asked"] == {"loss": "huber"}
