@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from tests.profiler.advice.fake_compiler import (
     over,
     profile_of,
 )
-from tests.profiler.handmade import handmade_profile
+from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from workbench.errors import Cancelled, InputError, WorkbenchError
 from workbench.executable import compile_request, make_request
 from workbench.profiler.advice.diagnose import Diagnosis, diagnose
@@ -161,6 +162,19 @@ def test_accumulation_buffers_are_told_from_optimizer_state_by_name() -> None:
     kinds = ["parameter", "optimizer", "optimizer", "optimizer", "parameter"]
     found = accumulators_apart(pd.DataFrame({"name": names, "kind": kinds}))
     assert found["kind"].tolist() == ["parameter", "accumulator", "accumulator", "optimizer", "parameter"]
+
+
+@pytest.mark.parametrize(("schedule", "taken"), [("Grouped", [8, 4]), ("Sequential", [8, 4, 2, 1])])
+def test_micro_batches_are_put_together_as_far_as_they_fill_the_rounds_of_a_schedule(
+    schedule: str, taken: list[int]
+) -> None:
+    """Two stages in training make four elements, so rounds of four under Grouped; Sequential has rounds of one."""
+    plain = handmade_pipeline()
+    meta = {"pipeline": {**plain.meta["pipeline"], "schedule": schedule, "micro_batches": 16}}
+    sized = {"batch_size": 1, "samples_per_call": 16, "verdict": {**plain.meta["verdict"], "fits": True}}
+    profile = replace(plain, meta={**plain.meta, **meta, **sized})
+    changes, _ = LEVERS.get("micro_batch").propose(Situation(profile=profile))
+    assert [dict(each.arguments)["gradient_accumulation_steps"] for each in changes] == taken
 
 
 def test_any_divisor_of_a_batch_is_a_micro_batch() -> None:

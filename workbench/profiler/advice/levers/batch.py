@@ -19,7 +19,8 @@ def micro_batch(situation: Situation) -> Proposal:
 
     Estimate: activations, inputs and temporaries live at the peak shrink in proportion, as do gradients with the batch
     as their first dimension; the first accumulation adds a float accumulator for each parameter. For a program that
-    fits, larger ones too: in training out of fewer, in inference twice and four times as many samples a call.
+    fits, larger ones instead: in training out of fewer, of which its stages take as many; in inference twice and four
+    times as many samples a call.
     """
     batch, steps = situation.batch_size, situation.accumulation
     if situation.mode not in ("training", "inference") or situation.fixed_inputs or not batch:
@@ -29,11 +30,14 @@ def micro_batch(situation: Situation) -> Proposal:
     found = [_change(situation, size, steps * (batch // size)) for size in _spread(smaller)]
     if situation.profile.fits:
         if training:
-            larger = [factor for factor in range(2, steps + 1) if steps % factor == 0]
+            larger = [
+                factor for factor in range(2, steps + 1) if steps % factor == 0 and situation.takes(steps // factor)
+            ]
             found = [_change(situation, batch * factor, steps // factor) for factor in _spread(larger)]
         else:
             found = [_change(situation, batch * factor, steps) for factor in (2, 4)]
-        return tuple(found), "" if found else "there are no micro-batches to put together"
+        few = "there are no micro-batches to put together" if steps == 1 else "fewer micro-batches fill no stages"
+        return tuple(found), "" if found else few
     return tuple(found), "" if found else f"a batch of {batch} cannot be halved"
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from workbench.engine.pipeline_schedule import check_count
+from workbench.errors import InputError
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -57,6 +60,24 @@ class Situation:
         samples = int(self.profile.meta.get("samples_per_call") or 0)
         one = self.batch_size * int(self.profile.meta["replicas"])
         return max(1, samples // one) if one else 1
+
+    def takes(self, micro_batches: int) -> bool:
+        """Whether the stages' schedule takes so many micro-batches of a call; any count where there are no stages."""
+        schedule, devices = self.profile.meta["pipeline"].get("schedule"), self.profile.tables["stages"]["ipu"].tolist()
+        if schedule is None or not devices:
+            return True
+        try:
+            check_count(
+                str(schedule),
+                len(devices),
+                micro_batches,
+                training=self.mode == "training",
+                devices=devices,
+                overlapped_io=bool(self.profile.config.get("io_tiles.place_ops_on_io_tiles")),
+            )
+        except InputError:
+            return False
+        return True
 
     @cached_property
     def live(self) -> pd.DataFrame:
