@@ -203,6 +203,19 @@ def _texts(box: Any) -> list[Any]:
     return found + [text for each in getattr(box, "children", ()) for text in _texts(each)]
 
 
+def test_the_form_says_its_changed_options_in_the_words_of_what_is_shown(app: App) -> None:
+    """One option, a precision and a loss; then what was compiled says the same."""
+    app.run.batch_size.value = 8
+    app.run.precision.value = "float16"
+    app.run.loss.value = "huber"
+    app.options.controls["ipu_model.tiles_per_ipu"].value = 16
+    asked = "batch size 8 (8 samples to a weight update), precision float16, loss huber, ipu_model.tiles_per_ipu = 16"
+    assert asked in app.bar.form.value
+    app.compile()
+    assert app.wait(120)
+    assert app.bar.shown.value.replace("Shown:", "Form:") == app.bar.form.value
+
+
 def test_a_model_that_ends_in_logits_is_trained_by_what_the_compile_says() -> None:
     import keras
 

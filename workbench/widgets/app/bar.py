@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ipywidgets
 
 from workbench.base.text import markup
 from workbench.base.units import bytes_text
+from workbench.executable.asked import asked
 from workbench.profiler.profile import Profile
 
+MOST_OPTIONS = 3  # that are named; of more, how many
 _FOLD = "Show or hide the form: model, run and options"
 
 
@@ -81,7 +83,8 @@ def _verdict(profile: Profile) -> str:
 
 
 def said_of(profile: Profile) -> str:
-    """`"cnn, training, batch size 4 (16 samples to a weight update), 2 IPUs"`: what a profile was compiled from."""
+    """What a profile was compiled from: `"cnn, training, batch size 4 (16 samples to a weight update), 2 IPUs, loss
+    huber, allow_recompute = True"`."""
     meta = profile.meta
     words = _words(
         profile.name,
@@ -90,10 +93,7 @@ def said_of(profile: Profile) -> str:
         meta.get("samples_per_call"),
         profile.ipus * int(meta["replicas"]),
     )
-    changed = dict(meta["config_changed"])
-    words += [f"{name} = {value}" for name, value in list(changed.items())[:3]]
-    words += [f"{len(changed) - 3} options more"] if len(changed) > 3 else []
-    return ", ".join(words)
+    return ", ".join([*words, *_settings(meta.get("asked", {}), meta["config_changed"])])
 
 
 def asked_for(name: str, request: Any) -> str:
@@ -101,7 +101,16 @@ def asked_for(name: str, request: Any) -> str:
     mode, batch = request.mode or "as the source says", request.batch_size or 1
     steps = request.gradient_accumulation_steps if mode == "training" else 1
     ipus = max(request.options.ipus(), request.replicas)
-    return ", ".join(_words(name, mode, batch, batch * steps * request.replicas, ipus))
+    words = _words(name, mode, batch, batch * steps * request.replicas, ipus)
+    return ", ".join([*words, *_settings(asked(request), dict(request.options.changed))])
+
+
+def _settings(given: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    """What was given for arguments, and the options that are not as by default, the first of many."""
+    changed = [f"{name} = {value}" for name, value in options.items()]
+    more = len(changed) - MOST_OPTIONS
+    several = [f"{more} {'option' if more == 1 else 'options'} more"] if more > 0 else []
+    return [*(f"{name} {value}" for name, value in given.items()), *changed[:MOST_OPTIONS], *several]
 
 
 def _words(name: str, mode: str, batch: int | None, samples: int | None, ipus: int) -> list[str]:
