@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -53,6 +54,25 @@ def test_every_report_keeps_the_contract(profile: Profile, name: str) -> None:
 
 
 # Summary
+
+
+@pytest.mark.parametrize(
+    ("ipus", "replicas", "said"), [(1, 1, "1"), (2, 1, "2"), (2, 4, "2 for each of 4 replicas, 8 in all")]
+)
+def test_the_ipus_of_a_summary_are_told_with_their_replicas(ipus: int, replicas: int, said: str) -> None:
+    plain = handmade_profile() if ipus == 1 else handmade_pipeline()
+    profile = replace(plain, meta={**plain.meta, "replicas": replicas})
+    assert dict(profile.summary.lines)["IPUs"] == said
+
+
+@pytest.mark.parametrize(
+    ("name", "architecture", "said"), [("ipu2", "ipu2", "ipu2, "), ("bow", "ipu2", "bow (architecture ipu2), ")]
+)
+def test_a_target_names_its_architecture_where_that_is_another_word(name: str, architecture: str, said: str) -> None:
+    plain = handmade_profile()
+    target = {**plain.meta["target"], "name": name, "architecture": architecture}
+    found = dict(replace(plain, meta={**plain.meta, "target": target}).summary.lines)["Target"]
+    assert found.startswith(f"{said}{target['tiles_per_ipu']} tiles x ")
 
 
 def test_verdict_is_first() -> None:

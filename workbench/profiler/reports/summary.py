@@ -154,12 +154,13 @@ class Summary(Report):
         profile = self.profile
         meta, target = profile.meta, profile.target
         size = f"{target['tiles_per_ipu']} tiles x {bytes_text(target['bytes_per_tile'])}"
-        machine = f"{target['name']} ({target['architecture']}), {size}, {target['clock_hz'] / 1e9:.3g} GHz"
+        kind = "" if target["architecture"] == target["name"] else f" (architecture {target['architecture']})"
+        machine = f"{target['name']}{kind}, {size}, {target['clock_hz'] / 1e9:.3g} GHz"
         peak = profile.peak
         rows = [
             ("Model", f"{profile.name}, {run_text(meta)}"),
             ("Target", machine),
-            ("IPUs", f"{profile.ipus} x {meta['replicas']} replicas"),
+            ("IPUs", _ipus_text(profile.ipus, int(meta["replicas"]))),
             ("Peak", f"step {peak.step} ({self.peak_step}) on tile {peak.tile} of IPU {peak.ipu}"),
             ("Program", ", ".join(f"{value:,} {key.replace('_', ' ')}" for key, value in self.program.items())),
         ]
@@ -191,3 +192,8 @@ class Summary(Report):
         head = [part + "." for part in (self.verdict, self.sureness or self.caution, self.time) if part]
         width = max(len(item) for item, _ in self.lines)
         return "\n".join([*head, *(f"{item.ljust(width)}  {value}" for item, value in self.lines)])
+
+
+def _ipus_text(ipus: int, replicas: int) -> str:
+    """`"2"`; of several replicas `"2 for each of 4 replicas, 8 in all"`."""
+    return str(ipus) if replicas == 1 else f"{ipus} for each of {replicas} replicas, {ipus * replicas} in all"
