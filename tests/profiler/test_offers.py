@@ -11,7 +11,7 @@ import pytest
 
 from tests.profiler.handmade import handmade_profile
 from tests.profiler.stub import PATH, stub
-from workbench.errors import WorkbenchError
+from workbench.errors import InputError, WorkbenchError
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import exports, methods, reports
 
@@ -28,6 +28,9 @@ def test_a_report_is_made_once() -> None:
 def test_exports_are_known_by_two_names(tmp_path: Path) -> None:
     profile = handmade_profile()
     assert profile.to("json") == profile.to_json()
+    assert profile.to("json", tmp_path / "a.json") == (tmp_path / "a.json").read_text() == profile.to_json()
+    with pytest.raises(InputError, match=r"^path is 3\. Expected: "):
+        profile.to("json", 3)
     assert profile.to("csv", tmp_path / "a") == [tmp_path / "a" / each.name for each in profile.to_csv(tmp_path / "b")]
     parts = profile.to("chrome_trace", tmp_path / "trace.json", events_per_file=4)
     assert [path.name for path in parts[:2]] == ["trace.json", "trace.2.json"]

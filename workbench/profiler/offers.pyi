@@ -115,8 +115,8 @@ class Offers:
     def to_html(self, path: str | Path) -> Path:
         """Write one self-contained HTML file, whole or not at all; returns the path."""
 
-    def to_json(self) -> str:
-        """The verdict and the headline numbers as JSON."""
+    def to_json(self, path: str | Path | None = ...) -> str:
+        """The verdict and the headline numbers as JSON; with a path also written there, whole or not at all."""
 
     def to_model_explorer(self, path: str | Path) -> Path:
         """Write the operators as a graph in the JSON of Model Explorer; returns the path."""
