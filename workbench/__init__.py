@@ -15,7 +15,8 @@ from workbench.base.registry import faces
 from workbench.base.source import made_at
 from workbench.tf import _hooks
 
-os.environ.setdefault("KERAS_BACKEND", "jax")
+if not os.environ.get("KERAS_BACKEND"):  # of an empty one Keras takes another
+    os.environ["KERAS_BACKEND"] = "jax"
 made_at.watch()
 faces.found_in("workbench.widgets.views", "workbench.widgets.page", in_any_order=True)
 # `tf` stands below what compiles its programs and below `ipu`; the package knows them all, and loads them when asked.

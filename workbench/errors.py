@@ -57,6 +57,10 @@ class OperandError(InputError, TypeError):
     """What an operation was given and cannot compute with."""
 
 
+class BackendError(InputError, ImportError):
+    """Keras cannot be loaded on the backend that `KERAS_BACKEND` names."""
+
+
 class KindError(WorkbenchError, TypeError):
     """A value of another kind than a call takes, where the SDK raises a TypeError."""
 

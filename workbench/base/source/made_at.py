@@ -1,6 +1,7 @@
 """At which line of the user each layer of Keras was made: noted when it is made, because no layer keeps it.
 
-`watch` has `keras.layers.Layer.__new__` note it, from when Keras is loaded. The layer itself is left as it is.
+`watch` has `keras.layers.Layer.__new__` note it, from when Keras is loaded. The layer itself is left as it is. Keras
+that cannot be loaded, because of a backend that is not there, says so in an error of ours.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import sys
 import weakref
 from collections.abc import Sequence
@@ -16,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from workbench.base.source.lines import calling_line
+from workbench.errors import BackendError
 
 _made: dict[int, tuple[weakref.ref[Any], str]] = {}  # by identity: what equal layers are is for their authors to say
 
@@ -92,5 +95,22 @@ class _Noting(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Load, then note."""
-        self._loader.exec_module(module)
+        try:
+            self._loader.exec_module(module)
+        except (ImportError, ValueError) as problem:
+            sys.meta_path.insert(0, _Loading())  # a second try says the same
+            _check_backend(problem)
+            raise
         _note(module)
+
+
+def _check_backend(problem: Exception) -> None:
+    """An error that names the backend, where Keras could not be loaded on another than ours."""
+    backend = os.environ.get("KERAS_BACKEND", "")
+    if backend not in ("", "jax"):
+        raise BackendError(
+            f"KERAS_BACKEND is {backend!r}, and Keras cannot be loaded on that: {problem}",
+            expected="the backend 'jax'",
+            todo="take KERAS_BACKEND out of the environment, or put `import os; os.environ['KERAS_BACKEND'] = 'jax'` "
+            "before `import workbench`, and restart the kernel",
+        ) from None
