@@ -5,6 +5,7 @@ Profiles kept between sessions: found by content, removed when damaged or old, n
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -153,6 +154,9 @@ def test_what_is_no_file_in_the_place_of_an_entry_is_a_miss(kept_in: Path, kind:
     again = product()
     assert "lower" in again.passes["phase"].tolist()
     assert again.profile.total_cycles == cycles
+    stays = kind in ("folder", "pipe")
+    with pytest.warns(RuntimeWarning, match=f"is a {kind}") if stays else contextlib.nullcontext():
+        cache.written()
 
 
 def test_the_least_used_leave_first(kept_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,6 +179,8 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch
     monkeypatch.setenv("WORKBENCH_CACHE", str(taken))
     cache.clear()
     assert product().profile.total_cycles > 0
+    with pytest.warns(RuntimeWarning, match="profiles are not kept for later sessions in .*a-file' is no folder"):
+        cache.written()
     assert taken.read_text() == "not a folder"
 
 

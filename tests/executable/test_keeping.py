@@ -99,7 +99,14 @@ def test_a_folder_that_is_a_file_keeps_nothing(keeper: Keeper, profile: Profile,
     taken = tmp_path / "taken"
     taken.write_text("not a folder")
     keeper.keep(taken / "a.wbprofile", profile)
-    keeper.write_all()
+    with pytest.warns(RuntimeWarning) as told:
+        keeper.write_all()
+    assert [str(each.message) for each in told] == [
+        f"profiles are not kept for later sessions in {str(taken)!r}: {str(taken)!r} is no folder. Set WORKBENCH_CACHE "
+        "to a folder that can be written to, or to 'memory', which keeps them for this session alone"
+    ]
+    keeper.keep(taken / "b.wbprofile", profile)
+    keeper.write_all()  # of one folder it is said once
     assert taken.read_text() == "not a folder"
 
 

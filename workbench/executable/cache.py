@@ -3,7 +3,7 @@
 The latest few are kept in memory; the profiles of all, for later sessions, on disk: a file each, the least used removed
 first. `WORKBENCH_CACHE` is `off` (neither), `memory`, or the folder for the profiles, else the user's cache folder. A
 file that cannot be read, or that is of other content than its name says, is removed and counts as not there; a folder
-that cannot be written to keeps nothing.
+that cannot be written to keeps nothing, of which one warning tells.
 
 Source lines are outside the content: what is kept says whose lines it has, and those of the model at hand are laid over
 it when it is taken.

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,9 +32,11 @@ SUFFIX = ".wbprofile"
 
 
 class Keeper:
-    """Profiles that wait, by the file that each is to be. Each is tried once: what cannot be written is not kept."""
+    """Profiles that wait, by the file that each is to be. Each is tried once: what cannot be written is not kept, of
+    which the first of a folder warns."""
 
     def __init__(self) -> None:
+        self._warned: set[Path] = set()
         self._begin()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._begin)  # what waits is the parent's to write
@@ -110,21 +113,33 @@ class Keeper:
                     return
                 profile = self._waiting[place]
             try:
-                _write(place, profile)
+                problem = _write(place, profile)
             finally:
                 with self._came:
                     if self._waiting.get(place) is profile:
                         del self._waiting[place]
+        if problem is not None and place.parent not in self._warned:
+            self._warned.add(place.parent)
+            warnings.warn(_not_kept(place.parent, problem), RuntimeWarning, stacklevel=2)
 
 
-def _write(place: Path, profile: Profile) -> None:
-    """Write a profile; a folder that cannot be written to keeps nothing."""
+def _write(place: Path, profile: Profile) -> Exception | None:
+    """Write a profile; a folder that cannot be written to keeps nothing, and why is what comes back."""
     try:
         made_folder(place.parent, private=True)
         save_profile(profile, place)
         _remove_oldest(place.parent, place)
-    except (OSError, RuntimeError, InputError, MemoryError):
-        return
+    except (OSError, RuntimeError, InputError, MemoryError) as problem:
+        return problem
+    return None
+
+
+def _not_kept(folder: Path, problem: Exception) -> str:
+    why = problem.what if isinstance(problem, InputError) else str(problem) or type(problem).__name__
+    return (
+        f"profiles are not kept for later sessions in {str(folder)!r}: {why}. Set WORKBENCH_CACHE to a folder that can "
+        "be written to, or to 'memory', which keeps them for this session alone"
+    )
 
 
 def _remove_oldest(where: Path, newest: Path) -> None:
