@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from workbench.base.text import shown
-from workbench.base.units import bytes_text, count_text
+from workbench.base.units import bytes_text, count_text, things_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records, text_table
@@ -230,7 +231,8 @@ class _Search:
     def further(self) -> None:
         """What is best again, or came nearest where nothing fits, with the compiles that are left.
 
-        Only where its own were used up, and more are left than those: a search begins anew.
+        Only where its own were used up, and more are left than those: a search begins anew, in which what was compiled
+        is taken as it is.
         """
         known = [use for use in self.uses if use.profile is not None]
         if not known:
@@ -240,10 +242,14 @@ class _Search:
         most = self.left - LAST if fits else self.left
         if EACH <= first.compiled < most:
             self.uses.remove(first)
-            again = self._use(first.stages, first.replicas, first.batch_size, first.schedule, most)
+            made = [] if first.split is None else [each.executable for each in first.split.attempts]
+            again = self._use(first.stages, first.replicas, first.batch_size, first.schedule, most, made)
             self.uses[-1] = replace(again, compiled=first.compiled + again.compiled)
 
-    def _use(self, stages: int, replicas: int, size: int, schedule: str, most: int = EACH) -> Use:
+    def _use(
+        self, stages: int, replicas: int, size: int, schedule: str, most: int = EACH, made: Sequence[Any] = ()
+    ) -> Use:
+        """One use, with at most so many compiles besides those that were `made`."""
         accumulation = self.batch // replicas // size
         told: dict[str, Any] = {
             "stages": stages,
@@ -256,11 +262,17 @@ class _Search:
         request = self.request.replace(
             replicas=replicas, batch_size=size, gradient_accumulation_steps=accumulation, options=options
         )
+        taken: list[Any] = []
+
+        def compile(asked: Any, progress: Progress | None, like: Any) -> Any:
+            known = next((each for each in made if each is not None and each.request == asked), None)
+            taken.extend([] if known is None else [known])
+            return self.compile(asked, progress, like) if known is None else known
+
+        compiles = max(1, min(most, self.left)) + len(made)
         try:
-            split = searched(
-                request, self.compile, self.chain, stages, max(1, min(most, self.left)), self._listener(told)
-            )
-            use = Use(**told, split=split, compiled=len(split.attempts))
+            split = searched(request, compile, self.chain, stages, compiles, self._listener(told))
+            use = Use(**told, split=split, compiled=len(split.attempts) - len(taken))
         except WorkbenchError as problem:
             use = Use(**told, problem=str(problem), compiled=1)
         self.left -= use.compiled
@@ -269,7 +281,9 @@ class _Search:
 
     def _listener(self, told: dict[str, Any]) -> Progress | None:
         heard = self.heard
-        title = f"{told['stages']} stages x {told['replicas']}, micro-batches of {told['batch_size']}"
+        stages, replicas = things_text(told["stages"], "stage"), things_text(told["replicas"], "replica")
+        schedule = f", {told['schedule']}" if told["stages"] > 1 else ""
+        title = f"{stages} x {replicas}{schedule}, micro-batches of {told['batch_size']}"
         return None if heard is None else lambda phase: heard(f"{title}, {phase}")
 
     def schedules(self) -> None:
