@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from workbench.base.collection import paused_collection
 from workbench.base.text import literal
 from workbench.engine.options import Options
+from workbench.engine.pipeline_schedule import check_count
 from workbench.engine.target import Target, targets
 from workbench.engine.target import target as find_target
 from workbench.errors import InputError, OptionValueError
@@ -21,6 +22,7 @@ from workbench.ipu.config.config import in_force
 
 ACCUMULATION = "pipeline.gradient_accumulation_steps"
 EXECUTION = "profile.execution"
+OVERLAPPED = "io_tiles.place_ops_on_io_tiles"
 NORM_MEMBERS = "norms.experimental.distributed_batch_norm_replica_group_size"
 READ_BY_TRACES = (ACCUMULATION, NORM_MEMBERS)
 
@@ -78,6 +80,22 @@ class Request:
             getattr(self, each.name) is getattr(left, each.name) or _equal(self, left, each.name)
             for each in dataclasses.fields(self)
         )
+
+    def takes(self, micro_batches: int, devices: Sequence[int], *, training: bool) -> bool:
+        """Whether the schedule takes so many micro-batches of a call, with stages on these IPUs."""
+        schedule, overlapped = (self.options.get(name) for name in ("pipeline.schedule", OVERLAPPED))
+        try:
+            check_count(
+                str(schedule),
+                len(devices),
+                micro_batches,
+                training=training,
+                devices=devices,
+                overlapped_io=bool(overlapped),
+            )
+        except InputError:
+            return False
+        return True
 
     @property
     def target_text(self) -> str:

@@ -173,7 +173,9 @@ def test_micro_batches_are_put_together_as_far_as_they_fill_the_rounds_of_a_sche
     meta = {"pipeline": {**plain.meta["pipeline"], "schedule": schedule, "micro_batches": 16}}
     sized = {"batch_size": 1, "samples_per_call": 16, "verdict": {**plain.meta["verdict"], "fits": True}}
     profile = replace(plain, meta={**plain.meta, **meta, **sized})
-    changes, _ = LEVERS.get("micro_batch").propose(Situation(profile=profile))
+    changes, _ = LEVERS.get("micro_batch").propose(
+        Situation(profile=profile, request=make_request("mlp", pipeline_schedule=schedule))
+    )
     assert [dict(each.arguments)["gradient_accumulation_steps"] for each in changes] == taken
 
 

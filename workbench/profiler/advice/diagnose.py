@@ -274,7 +274,7 @@ def diagnose(
     budget = Budget(compiles=COMPILES if compiles is None else whole("compiles", compiles), seconds=_seconds(seconds))
     most = 1 if ipus is None else whole("ipus", ipus)
     request = None if isinstance(executable, Profile) else executable.request
-    situation = Situation(profile=profile, fixed_inputs=bool(getattr(request, "inputs", ())))
+    situation = Situation(profile=profile, fixed_inputs=bool(getattr(request, "inputs", ())), request=request)
     ladders, skipped = _ladders(found, situation, keep_numbers)
     if levers is not None:
         _check_allowed(ladders, keep_numbers)

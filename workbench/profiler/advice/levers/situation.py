@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from workbench.engine.pipeline_schedule import check_count
-from workbench.errors import InputError
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -38,11 +35,13 @@ def accumulators_apart(variables: pd.DataFrame) -> pd.DataFrame:
 class Situation:
     """What levers see: the profile, whether something is to be freed or made faster, and fixed inputs.
 
-    `fixed_inputs`: the arrays of the compile were given by the caller, so the batch size cannot change.
+    `fixed_inputs`: the arrays of the compile were given by the caller, so the batch size cannot change. `request`: what
+    was asked for, None of a loaded profile.
     """
 
     profile: Profile
     fixed_inputs: bool = False
+    request: Any = None
 
     @property
     def mode(self) -> str:
@@ -62,22 +61,11 @@ class Situation:
         return max(1, samples // one) if one else 1
 
     def takes(self, micro_batches: int) -> bool:
-        """Whether the stages' schedule takes so many micro-batches of a call; any count where there are no stages."""
-        schedule, devices = self.profile.meta["pipeline"].get("schedule"), self.profile.tables["stages"]["ipu"].tolist()
-        if schedule is None or not devices:
+        """Whether the stages' schedule takes so many micro-batches of a call; any count where nobody can tell."""
+        ask, devices = getattr(self.request, "takes", None), self.profile.tables["stages"]["ipu"].tolist()
+        if ask is None or not devices or not self.profile.meta["pipeline"]:
             return True
-        try:
-            check_count(
-                str(schedule),
-                len(devices),
-                micro_batches,
-                training=self.mode == "training",
-                devices=devices,
-                overlapped_io=bool(self.profile.config.get("io_tiles.place_ops_on_io_tiles")),
-            )
-        except InputError:
-            return False
-        return True
+        return bool(ask(micro_batches, devices, training=self.mode == "training"))
 
     @cached_property
     def live(self) -> pd.DataFrame:
