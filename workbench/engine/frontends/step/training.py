@@ -165,21 +165,44 @@ class TracedStep:
         return scaled, (loss, outputs, new_state, [])
 
     def _fresh_metrics(self) -> list[Any]:
-        """What the metrics' variables hold before a batch."""
-        with keras.StatelessScope() as scope:
-            for metric in self.model.metrics:
-                metric.reset_state()
-        held = ((variable, scope.get_current_value(variable)) for variable in self.model.metrics_variables)
-        return [variable.value if value is None else value for variable, value in held]
+        """What the metrics' variables hold before a batch; those of compiled metrics, which no loss reads, anything."""
+        early = [metric for metric in self.model.metrics if not _is_compiled(metric)]
+        return _fresh(early, self.model.metrics_variables)
 
     def _metrics(self, x: Any, y: Any, outputs: Any, weight: Any, measured: Sequence[Any]) -> dict[str, Any]:
         """Metrics of this batch alone, as `train_on_batch` returns them; `measured` is what their variables hold."""
         if self.recipe is None or not self.recipe.compiled:
             return {}
-        mapping = list(zip(self.model.metrics_variables, measured, strict=True))
-        with keras.StatelessScope(state_mapping=mapping), jax.named_scope("metrics"):
-            logs = self.model.compute_metrics(x, y, outputs, sample_weight=weight)
+        held = list(zip(self.model.metrics_variables, measured, strict=True))
+        late = [metric for metric in self.model.metrics if _is_compiled(metric)]
+
+        def compute(fresh: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
+            with keras.StatelessScope(state_mapping=[*held, *fresh]):
+                return self.model.compute_metrics(x, y, outputs, sample_weight=weight)  # type: ignore[no-any-return]
+
+        def build() -> None:
+            compute(())
+
+        with jax.named_scope("metrics"):
+            if not all(metric.built for metric in late):  # outside of the trace, or the next one would be another
+                jax.eval_shape(build)
+            variables = [variable for metric in late for variable in metric.variables]
+            logs = compute(list(zip(variables, _fresh(late, variables), strict=True)))
         return {name: value for name, value in logs.items() if name != "loss" and value is not None}
+
+
+def _is_compiled(metric: Any) -> bool:
+    """Whether a metric holds those that `compile` was given, which Keras builds when they are first computed."""
+    return metric.name == "compile_metrics" and hasattr(metric, "metrics")
+
+
+def _fresh(metrics: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
+    """What variables of these metrics hold before a batch."""
+    with keras.StatelessScope() as scope:
+        for metric in metrics:
+            metric.reset_state()
+    held = ((variable, scope.get_current_value(variable)) for variable in variables)
+    return [variable.value if value is None else value for variable, value in held]
 
 
 def _kept(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
