@@ -374,3 +374,11 @@ def test_a_profile_holds_half_the_bytes() -> None:
     whole = [name for name in before.index if name.endswith(("/seed", "/calls", "/iteration"))]
     assert len(whole) > 2
     assert (after.bytes[whole] == before.bytes[whole]).all()
+
+
+def test_layers_that_write_their_variables_type_are_copied() -> None:
+    layers = [keras.layers.Conv1D(2, 3, name="conv"), keras.layers.SpatialDropout1D(0.1, name="drop")]
+    model = keras.Sequential([keras.Input((8, 3)), *layers])
+    variables = wb.profile(model, batch_size=2, mode="inference", precision="mixed_float16").variables
+    assert set(variables.loc[variables["kind"] == "parameter", "dtype"]) == {"float32"}, variables
+    assert "float16" in set(variables.loc[variables["kind"] == "activation", "dtype"])

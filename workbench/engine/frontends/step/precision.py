@@ -181,7 +181,12 @@ def _layer_again(layer: Any) -> Any:
         if len(inspect.signature(type(layer).__init__).parameters) == 1:  # itself: there was nothing to give
             return type(layer)()
         raise ValueError(f"{type(layer).__name__} is a subclassed model without a get_config of its own")
-    return type(layer).from_config(layer.get_config())
+    config = layer.get_config()
+    if (
+        isinstance(layer, keras.layers.Layer) and config.get("dtype") == layer.dtype
+    ):  # Keras' SpatialDropout and others write their variables' type instead
+        config["dtype"] = layer.dtype_policy.name
+    return type(layer).from_config(config)
 
 
 def _check(model: Any, copied: Any, changed: Sequence[Any], precision: str) -> None:
