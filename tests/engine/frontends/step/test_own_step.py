@@ -78,3 +78,35 @@ def test_another_optimizer_or_a_cut_is_refused() -> None:
         compiled(flattened(), gradient_accumulation_steps=2)
     with pytest.raises(InputError, match="is its own and runs whole"):
         compiled(flattened(), replicas=2)
+
+
+class Adversarial(keras.Model):
+    """A step that calls one of its models without the other, past the model that holds them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maker = keras.Sequential([keras.layers.Dense(6, name="drawn")], name="maker")
+        self.judge = keras.Sequential([keras.layers.Dense(2, name="judged")], name="judge")
+
+    def call(self, x: Any) -> Any:
+        return self.judge(self.maker(x))
+
+    def train_step(self, state: Any, data: Any) -> Any:
+        trainable, fixed, slots, metrics = state
+        made, _ = self.maker.stateless_call(trainable[:2], [], data[0])
+
+        def loss_of(weights: Any) -> Any:
+            return keras.ops.mean(self.judge.stateless_call(weights, [], made)[0])
+
+        loss, gradients = jax.value_and_grad(loss_of)(trainable[2:])
+        new = [weight - 0.1 * gradient for weight, gradient in zip(trainable[2:], gradients, strict=True)]
+        return {"loss": loss}, ([*trainable[:2], *new], fixed, slots, metrics)
+
+
+def test_layers_of_models_that_a_step_calls_have_one_path() -> None:
+    model = Adversarial()
+    model(X)
+    model.compile(optimizer="sgd")
+    operators = wb.profile(model, X, Y, mode="training", target=MACHINE).operators
+    products = operators[operators["flops"] >= 2 * 4 * 6]  # of 4 samples and at least 6 weights
+    assert set(products["layer"]) == {"maker/drawn", "judge/judged"}, products

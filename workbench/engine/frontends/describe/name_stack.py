@@ -7,6 +7,7 @@ told apart from the user's names without parsing a printed stack.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -96,17 +97,36 @@ class LayerNames:
 
     classes: Mapping[str, str]
     leaves: frozenset[str] = field(init=False)
+    only: Mapping[str, str] = field(init=False)  # the path of a layer whose name no other has
 
     def __post_init__(self) -> None:
         self.leaves = frozenset(path.rsplit("/", 1)[-1] for path in self.classes)
+        paths = [(path.rsplit("/", 1)[-1], path) for path in self.classes if not self._held_twice(path)]
+        count = Counter(leaf for leaf, _ in paths)
+        self.only = {leaf: path for leaf, path in paths if count[leaf] == 1}
+
+    def _held_twice(self, path: str) -> bool:
+        """Whether it is that of a layer of a Sequential model in the functional one that Keras makes of it."""
+        parts = path.split("/")
+        for place in range(1, len(parts) - 1):
+            holder, made, rest = parts[:place], parts[: place + 1], parts[place + 1 :]
+            of = (self.classes.get("/".join(holder)), self.classes.get("/".join(made)))
+            if of == ("Sequential", "Functional") and "/".join([*holder, *rest]) in self.classes:
+                return True
+        return False
 
     def extend(self, path: str, scope: str) -> str | None:
-        """The path one scope deeper, or None when the scope is no layer."""
+        """The path one scope deeper, or None when the scope is no layer.
+
+        A layer that is called past the one that holds it has its own path all the same, where its name says which.
+        """
         if "->" in scope:  # jax.numpy.einsum names its scope after its subscripts
             return None
         candidate = f"{path}/{scope}" if path else scope
         if not self.classes or candidate in self.classes:
             return candidate
+        if not path and scope in self.only:
+            return self.only[scope]
         return candidate if scope in self.leaves else None
 
     def class_of(self, path: str) -> str:
