@@ -166,7 +166,7 @@ def default_optimizer() -> tuple[Any, str]:
     return keras.optimizers.SGD(DEFAULT_LEARNING_RATE), sentence
 
 
-_OWN_LOSS = "loss: that of the model's own train_step; targets have the shape of the output unless an example is given"
+OWN_STEP = "loss: that of the model's own train_step; targets have the shape of the output unless an example is given"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +217,7 @@ def find_recipe(
         assumptions.append(without)
     elif chosen_loss is None:
         chosen_loss, sentence = suggested or default_loss(model, outputs)
-        assumptions.append(_OWN_LOSS if has_own_step(model) else sentence)
+        assumptions.append(OWN_STEP if has_own_step(model) else sentence)
     else:
         assumptions += on_logits(model, chosen_loss)
     weights = _weights_of(origin) if compiled and loss is None and keras.tree.is_nested(chosen_loss) else None

@@ -12,16 +12,29 @@ from typing import Any, Literal
 import jax
 import keras
 
-from workbench.engine.frontends.describe.checks import check_backend, check_batch_size, check_model, known_shape
+from workbench.engine.frontends.describe.checks import (
+    check_backend,
+    check_batch_size,
+    check_model,
+    known_shape,
+    traced_control_flow,
+)
 from workbench.engine.frontends.describe.keras_layers import slot_layer, variable_layers
 from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.engine.frontends.describe.unseeded import SessionState
 from workbench.engine.frontends.step import building
 from workbench.engine.frontends.step.abstract_call import abstract_call
 from workbench.engine.frontends.step.building import Built
-from workbench.engine.frontends.step.losses import Recipe, check_target, find_recipe, fresh_optimizer, target_spec
+from workbench.engine.frontends.step.losses import (
+    OWN_STEP,
+    Recipe,
+    check_target,
+    find_recipe,
+    fresh_optimizer,
+    target_spec,
+)
 from workbench.engine.frontends.step.training import TracedStep, Variables
-from workbench.engine.frontends.step.without_loss import adds_losses
+from workbench.engine.frontends.step.without_loss import OF_INPUTS, OWN_LOSS, adds_losses, measures_targets
 from workbench.engine.frontends.step.without_weights import without_values
 from workbench.engine.graph import Input, Role
 from workbench.errors import InputError
@@ -178,6 +191,24 @@ def _with_slots(recipe: Recipe, trainable: Sequence[Any], lazy: bool) -> Recipe:
     return recipe
 
 
+def _of_inputs_alone(recipe: Recipe, built: Built, variables: Variables, specs: Sequence[ArraySpec]) -> Recipe:
+    """The recipe without targets where a step or a loss of the model's own does without, as `fit(x)` would have it."""
+    own = next((each for each in (OWN_STEP, OWN_LOSS) if each in recipe.assumptions), "")
+    if not own or measures_targets(built.origin):
+        return recipe
+    alone = replace(recipe, targets=False)
+    step = TracedStep(built.model, variables, built.structure, inputs=len(specs), recipe=alone, targets=0)
+    types = [jax.ShapeDtypeStruct(tuple(each.shape), each.dtype) for each in (*variables.all, *specs)]
+    scope = keras.StatelessScope(initialize_variables=False) if built.lazy else nullcontext()
+    try:
+        with scope, traced_control_flow():
+            jax.eval_shape(step, *types)
+    except Exception:  # whatever somebody else's code raises of targets that are not there
+        return recipe
+    said = OF_INPUTS.format("train_step" if recipe.own_step else "compute_loss")
+    return replace(alone, assumptions=tuple(said if each == own else each for each in recipe.assumptions))
+
+
 def prepare(
     source: Any,
     *,
@@ -218,6 +249,8 @@ def prepare(
         )
         recipe = _with_slots(recipe, variables.trainable, built.lazy)
         variables = replace(variables, slots=list(recipe.optimizer.variables))
+        if not built.targets:
+            recipe = _of_inputs_alone(recipe, built, variables, specs)
         targets = _target_specs(built, recipe, size)
         specs += targets
         roles += ["target"] * len(targets)

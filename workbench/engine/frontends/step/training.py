@@ -94,6 +94,12 @@ class TracedStep:
         weight = self._weights(rest[self.targets]) if len(rest) > self.targets else None
         return (self._forward if self.forward_only else self._train)(values, x, y, weight)
 
+    def _data(self, x: Any, y: Any, weight: Any) -> tuple[Any, ...]:
+        """A batch as Keras hands it to a step: nothing stands for targets or weights that are not there."""
+        if not self.targets and weight is None:
+            return (x,)
+        return (x, y) if weight is None else (x, y, weight)
+
     def _weights(self, weight: Any) -> Any:
         """Sample weights as Keras takes them: with a column for each of several outputs, in their structure."""
         if self.targets == 1 or weight.ndim == 1:
@@ -112,7 +118,7 @@ class TracedStep:
         assert self.recipe is not None
         trainable, state, slots = self.variables.split(values)
         if self.recipe.own_step:
-            return self._own_step(trainable, state, slots, (x, y) if weight is None else (x, y, weight))
+            return self._own_step(trainable, state, slots, self._data(x, y, weight))
         loss_of = self._compiled_loss if self.recipe.compiled else self._own_loss
         (_, (loss, outputs, new_state, measured)), gradients = jax.value_and_grad(loss_of, has_aux=True)(
             trainable, state, slots, x, y, weight

@@ -12,6 +12,7 @@ from workbench.engine.frontends.step.abstract_call import abstract_call
 from workbench.errors import InputError
 
 OWN_LOSS = "loss: that of the model's own compute_loss; targets have the shape of the output unless an example is given"
+OF_INPUTS = "loss: that of the model's own {}, of the inputs alone; give an example of targets to train with them"
 ADDED_LOSSES = "loss: what layers add by add_loss, because the model was compiled with no other"
 
 
