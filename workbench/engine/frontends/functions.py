@@ -10,7 +10,7 @@ import numpy as np
 
 from workbench.base.dtypes import dtype_name
 from workbench.engine.frontends.describe.arguments import leaves_as
-from workbench.engine.frontends.describe.checks import check_dtype, traced_control_flow
+from workbench.engine.frontends.describe.checks import BIND, check_dtype, traced_control_flow
 from workbench.engine.frontends.describe.replicas import axis_env, check_replicas, meta
 from workbench.engine.frontends.describe.source import ArraySpec, Source
 from workbench.engine.frontends.numbers.replicated import for_all
@@ -29,11 +29,23 @@ def _spec(name: str, leaf: Any) -> ArraySpec:
     array = leaf if hasattr(leaf, "shape") and hasattr(leaf, "dtype") else None
     if array is None:
         if not isinstance(leaf, (bool, int, float)):
-            check_dtype(name, np.asarray(leaf).dtype)
+            kind = np.asarray(leaf).dtype
+            _check_registered(name, leaf, kind)
+            check_dtype(name, kind)
         array = _as_array(name, leaf)
     check_dtype(name, array.dtype)
     dtype = array.dtype if dtype_name(array.dtype) == "key" else jax.dtypes.canonicalize_dtype(array.dtype)
     return ArraySpec(name=name, shape=tuple(int(size) for size in array.shape), dtype=dtype_name(dtype))
+
+
+def _check_registered(name: str, leaf: Any, kind: np.dtype[Any]) -> None:
+    """What is neither an array nor holds any that JAX knows of is refused by its class."""
+    if kind == np.dtype(object):
+        raise InputError(
+            f"{name} is a {type(leaf).__name__}",
+            expected="an array, a number, or these in tuples, lists, dictionaries and classes registered with JAX",
+            todo=f"register the class by jax.tree_util.register_dataclass, or {BIND}",
+        )
 
 
 def _as_array(name: str, number: Any) -> jax.Array:

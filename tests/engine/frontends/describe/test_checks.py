@@ -269,3 +269,58 @@ def test_the_cure_works() -> None:
     x = np.arange(10, dtype="float32")
     executable = wb.compile(lambda x: jnp.delete(x, np.array([3, 4])), x)
     np.testing.assert_array_equal(executable.run(x), np.delete(x, [3, 4]))
+
+
+BIND = "bind a size or a setting to the function: wb.compile(functools.partial(function, size=3), x)."
+
+
+class Settings:
+    """A class that JAX does not know."""
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "text"),
+    [
+        (
+            jax.grad(lambda x: jax.lax.while_loop(lambda v: v < 9, lambda v: v * v, x)),
+            (2.0,),
+            "a loop that runs until a condition is met is differentiated, and its steps cannot all be kept. "
+            "Expected: a loop whose count is known while the program is made. "
+            "To mend it: use jax.lax.scan, keras.ops.scan, or jax.lax.fori_loop between Python numbers; "
+            "stop the gradient in front of it; or compile with mode='inference'.",
+        ),
+        (
+            lambda n: jnp.zeros(n),
+            (3,),
+            "a shape was made of a traced value. "
+            "Expected: sizes that are known while the program is made, which Python numbers and array.shape are. "
+            f"To mend it: {BIND}",
+        ),
+        (
+            jax.jit(lambda n: jnp.zeros(n), static_argnums=0),
+            (3,),
+            "a static argument of jax.jit was given a traced value. "
+            f"Expected: arrays as inputs, and what is static in the function. To mend it: {BIND}",
+        ),
+        (
+            lambda settings: jnp.zeros(3),
+            (Settings(),),
+            "args[0] is a Settings. "
+            "Expected: an array, a number, or these in tuples, lists, dictionaries and classes registered with JAX. "
+            f"To mend it: register the class by jax.tree_util.register_dataclass, or {BIND}",
+        ),
+    ],
+    ids=["loop", "shape", "static", "class"],
+)
+def test_what_a_function_cannot_be_given_says_the_way_out(function: Any, arguments: Any, text: str) -> None:
+    assert message(lambda: trace_function(function, *arguments)) == text
+
+
+@pytest.mark.parametrize("stages", [None, ["first"]])
+def test_a_layer_with_an_endless_loop_is_not_trained(stages: Any) -> None:
+    loop = keras.layers.Lambda(
+        lambda x: keras.ops.while_loop(lambda i, _: i < 3, lambda i, v: (i + 1, v * 1.1), (0, x))[1]
+    )
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2, name="first"), loop, keras.layers.Dense(1)])
+    text = message(lambda: trace_keras(model, 2, mode="training", stages=stages))
+    assert text.startswith("a loop that runs until a condition is met is differentiated")

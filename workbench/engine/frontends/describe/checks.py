@@ -241,6 +241,31 @@ _CONTROL_FLOW = (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerCon
 _NUMPY = (jax.errors.TracerArrayConversionError, jax.errors.NonConcreteBooleanIndexError)
 
 
+BIND = "bind a size or a setting to the function: wb.compile(functools.partial(function, size=3), x)"
+# How JAX begins what it says; what is wrong, what was expected and what to do.
+_SAID = (
+    (
+        "Reverse-mode differentiation does not work for lax.while_loop",
+        "a loop that runs until a condition is met is differentiated, and its steps cannot all be kept",
+        "a loop whose count is known while the program is made",
+        "use jax.lax.scan, keras.ops.scan, or jax.lax.fori_loop between Python numbers; stop the gradient in front of "
+        "it; or compile with mode='inference'",
+    ),
+    (
+        "Shapes must be 1D sequences of concrete values",
+        "a shape was made of a traced value",
+        "sizes that are known while the program is made, which Python numbers and array.shape are",
+        BIND,
+    ),
+    (
+        "Non-hashable static arguments are not supported",
+        "a static argument of jax.jit was given a traced value",
+        "arrays as inputs, and what is static in the function",
+        BIND,
+    ),
+)
+
+
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """An error and those it came from; Keras loses JAX's errors while it adds to their text."""
     while error is not None:
@@ -259,11 +284,14 @@ def _asks_for_values(error: BaseException) -> str:
 
 @contextmanager
 def traced_control_flow() -> Iterator[None]:
-    """Turn JAX's complaint about Python branching on a traced value into one that names the ways out."""
+    """Turn JAX's complaints about values that are not known while a program is made into ones that name ways out."""
     try:
         yield
     except Exception as error:
         causes = list(_causes(error))
+        for begin, what, expected, todo in _SAID:
+            if any(str(cause).startswith(begin) for cause in causes):
+                raise InputError(what, expected=expected, todo=todo) from error
         asked = next(filter(None, map(_asks_for_values, causes)), "")
         if asked:
             raise InputError(

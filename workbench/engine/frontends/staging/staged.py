@@ -153,11 +153,12 @@ class _Traced:
 def _program(prepared: ModelToTrace, assignment: dict[str, int] | None, steps: int) -> _Traced:
     step, forward = _trace_forward(prepared)
     training = prepared.recipe is not None
-    if assignment is None:
-        calls = [_micro_batch(forward)]
-    else:
-        pipeline = Pipeline(forward, assignment, layer_classes(prepared.model))
-        calls = pipeline.training() if training else pipeline.forward_only()
+    with traced_control_flow():
+        if assignment is None:
+            calls = [_micro_batch(forward)]
+        else:
+            pipeline = Pipeline(forward, assignment, layer_classes(prepared.model))
+            calls = pipeline.training() if training else pipeline.forward_only()
     if training:
         calls += _updates(prepared, steps, assignment)
     types = dict(zip((item.name for item in prepared.inputs), prepared.types(), strict=True))
