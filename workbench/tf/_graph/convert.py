@@ -17,6 +17,7 @@ from workbench.base.text import short
 from workbench.errors import InputError, OperandError, WorkbenchError
 from workbench.tf._graph.dtypes import as_dtype, check_has, given_type, has
 from workbench.tf._graph.graph import Operation, Tensor, building, in_function, record
+from workbench.tf._graph.in_models import in_model, known_as, of_model
 from workbench.tf._graph.layers import adopt, known
 from workbench.tf._graph.variables import Variable
 
@@ -61,13 +62,20 @@ def leaves(*values: Any) -> Iterator[Any]:
 
 
 def lift(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as an operation: recorded when an argument is symbolic, computed at once when none is."""
+    """The function as an operation: recorded when an argument is symbolic, computed at once when none is.
+
+    On tensors of a Keras model that is being made, it is an operation of that model.
+    """
+    in_models = known_as(kind, function)
 
     @wraps(function)
     def operation(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
         try:
-            if not any(is_symbolic(each) for each in leaves(args, kwargs)):
+            flat = list(leaves(args, kwargs))
+            if not any(map(is_symbolic, flat)):
                 return function(*(map(plain, args)), **{key: plain(value) for key, value in kwargs.items()})
+            if of_model(flat):
+                return in_model(in_models, kind, args, kwargs, name)
             given, named = jax.tree_util.tree_map(symbolic, (args, kwargs))
             return record(kind, function, *given, name=name, **named)
         except _OF_VALUES as error:
@@ -153,7 +161,7 @@ def _converted(value: Any, dtype: Any, name: str | None) -> Any:
 
 
 def _made(value: Any, dtype: Any, name: str | None) -> Any:
-    if isinstance(value, Tensor) and dtype is None:
+    if dtype is None and (isinstance(value, Tensor) or of_model([value])):
         return value
     if not any(is_symbolic(each) for each in leaves(value)):
         return array(plain(value), dtype)

@@ -21,6 +21,7 @@ from workbench.errors import InputError
 from workbench.tf._graph import Tensor, record
 from workbench.tf._graph.convert import array, lift
 from workbench.tf._graph.dtypes import as_dtype
+from workbench.tf._graph.in_models import of_model
 from workbench.tf._graph.variables import Variable
 from workbench.tf._ops.operands import inside, numbers, reals, truths, typed, wholes
 
@@ -400,6 +401,26 @@ def _cumsum(x: Any, axis: int = 0) -> Any:
 @public("shape")
 def _shape(input: Any) -> Any:
     return jnp.asarray(jnp.shape(array(input)), "int32")
+
+
+def _of_models(shape: Callable[..., Any]) -> Callable[..., Any]:
+    """`tf.shape`, which is known at once of a tensor of a Keras model, or not known at all."""
+
+    @functools.wraps(shape)
+    def known(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if not of_model([input]):
+            return shape(input, *args, **kwargs)
+        if None in input.shape:
+            raise InputError(
+                f"tf.shape was given a Keras tensor of shape {tuple(input.shape)}, whose sizes are not all known",
+                todo="give keras.Input its batch_size, or write -1 for the batch in tf.reshape",
+            )
+        return jnp.asarray(input.shape, "int32")
+
+    return known
+
+
+OPERATIONS["shape"] = _of_models(OPERATIONS["shape"])
 
 
 @public("getitem")
