@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -19,6 +20,7 @@ from workbench.tf._graph.dtypes import as_dtype, check_has, given_type, has
 from workbench.tf._graph.graph import Operation, Tensor, building, in_function, record
 from workbench.tf._graph.in_models import in_model, known_as, of_model
 from workbench.tf._graph.layers import adopt, known
+from workbench.tf._graph.shapes import Sizes
 from workbench.tf._graph.variables import Variable
 
 
@@ -73,7 +75,8 @@ def lift(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             flat = list(leaves(args, kwargs))
             if not any(map(is_symbolic, flat)):
-                return function(*(map(plain, args)), **{key: plain(value) for key, value in kwargs.items()})
+                given, named = [plain(each) for each in args], {key: plain(value) for key, value in kwargs.items()}
+                return _sizes_stay(flat, functools.partial(function, *given, **named))
             if of_model(flat):
                 return in_model(in_models, kind, args, kwargs, name)
             given, named = jax.tree_util.tree_map(symbolic, (args, kwargs))
@@ -84,6 +87,19 @@ def lift(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
             raise _refused(kind, function, args, kwargs, error) from error
 
     return operation
+
+
+def _sizes_stay(flat: list[Any], compute: Callable[[], Any]) -> Any:
+    """What an operation gives of values; sizes made of sizes stay known where a function is traced."""
+    made = compute()
+    if not isinstance(made, jax.core.Tracer) or made.ndim > 1 or not jnp.issubdtype(made.dtype, jnp.integer):
+        return made
+    if any(isinstance(each, jax.core.Tracer) for each in flat):
+        return made
+    if not any(isinstance(each, Sizes | np.integer) for each in flat):
+        return made
+    with jax.ensure_compile_time_eval():
+        return Sizes.of(compute())
 
 
 # What NumPy and JAX raise of values that an operation is not made for.

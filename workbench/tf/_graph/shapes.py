@@ -44,6 +44,16 @@ def _is_size(value: Any, most: int = MOST) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(0 <= value < most)
 
 
+class Sizes(np.ndarray[Any, np.dtype[Any]]):
+    """What `tf.shape` gives while a program is made: whole numbers that are known then, and may shape what follows."""
+
+    @classmethod
+    def of(cls, sizes: Any) -> Any:
+        """These sizes; as objects where Keras asks for the shape of a batch whose size is not known yet."""
+        found = np.asarray(sizes)
+        return found.view(cls) if found.dtype == object else found.astype("int32").view(cls)
+
+
 class TensorShape(tuple[Any, ...]):
     """A tuple of sizes; None where a size is not known."""
 

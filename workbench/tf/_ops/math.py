@@ -18,10 +18,11 @@ from workbench.base.checked import checked
 from workbench.base.host import refuse_beyond_host
 from workbench.base.text import short
 from workbench.errors import InputError
-from workbench.tf._graph import Tensor, record
+from workbench.tf._graph import Tensor, in_function, record
 from workbench.tf._graph.convert import array, lift
 from workbench.tf._graph.dtypes import as_dtype
 from workbench.tf._graph.in_models import of_model
+from workbench.tf._graph.shapes import UNKNOWN, Sizes
 from workbench.tf._graph.variables import Variable
 from workbench.tf._ops.operands import inside, numbers, reals, truths, typed, wholes
 
@@ -178,8 +179,14 @@ def _sizes(given: Any) -> tuple[int, ...]:
     """Whole numbers, one or several, as sizes."""
     if isinstance(given, bool | str | bytes):
         raise TypeError("sizes are whole numbers")
-    several = isinstance(given, list | tuple) or np.ndim(given)
-    return tuple(operator.index(size) for size in (given if several else [given]))
+    held = np.asarray(given) if isinstance(given, jax.Array) and not isinstance(given, jax.core.Tracer) else given
+    several = isinstance(held, list | tuple) or np.ndim(held)
+    return tuple(_size(size) for size in (held if several else [held]))
+
+
+def _size(given: Any) -> int:
+    """A whole number, or what stands for one while Keras asks for the shape of a batch of any size."""
+    return given if jax.export.is_symbolic_dim(given) else operator.index(given)
 
 
 @public("reshape")
@@ -349,7 +356,10 @@ def sized(shape: Any, dtype: Any) -> tuple[int, ...]:
     """The sizes of an array that is made, if this machine can hold it."""
     if isinstance(shape, str | bytes | dict | set):
         raise TypeError("a shape is a list of sizes")
-    sizes = tuple(operator.index(size) for size in shape)
+    held = np.asarray(shape) if isinstance(shape, jax.Array) and not isinstance(shape, jax.core.Tracer) else shape
+    sizes = tuple(map(_size, held))
+    if any(map(jax.export.is_symbolic_dim, sizes)):
+        return sizes
     if any(size < 0 for size in sizes):
         raise ValueError(f"the shape {sizes} has a negative size")
     refuse_beyond_host(f"an array of shape {sizes}", math.prod(sizes) * as_dtype(dtype).size)
@@ -403,24 +413,30 @@ def _shape(input: Any) -> Any:
     return jnp.asarray(jnp.shape(array(input)), "int32")
 
 
-def _of_models(shape: Callable[..., Any]) -> Callable[..., Any]:
-    """`tf.shape`, which is known at once of a tensor of a Keras model, or not known at all."""
+def _at_once(shape: Callable[..., Any]) -> Callable[..., Any]:
+    """`tf.shape`: while a program is made the sizes of what it computes with are known, and so may shape the rest."""
 
     @functools.wraps(shape)
     def known(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(input, jax.core.Tracer) or (in_function() and isinstance(input, Tensor)):
+            return Sizes.of(input.shape) if _all_known(input) else shape(input, *args, **kwargs)
         if not of_model([input]):
             return shape(input, *args, **kwargs)
-        if None in input.shape:
+        if not _all_known(input):
             raise InputError(
                 f"tf.shape was given a Keras tensor of shape {tuple(input.shape)}, whose sizes are not all known",
                 todo="give keras.Input its batch_size, or write -1 for the batch in tf.reshape",
             )
-        return jnp.asarray(input.shape, "int32")
+        return Sizes.of(input.shape)
 
     return known
 
 
-OPERATIONS["shape"] = _of_models(OPERATIONS["shape"])
+def _all_known(tensor: Any) -> bool:
+    return tensor.shape is not UNKNOWN and None not in tuple(tensor.shape)
+
+
+OPERATIONS["shape"] = _at_once(OPERATIONS["shape"])
 
 
 @public("getitem")
