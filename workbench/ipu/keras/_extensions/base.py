@@ -416,6 +416,17 @@ def _given(call: str, x: Any) -> None:
 class SequentialExtension(PipelinedSequential, ModelExtension):
     """What a `keras.Sequential` made in the scope of an `IPUStrategy` has besides."""
 
+    def __call__(self, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """As Keras calls it; whole numbers reach a first layer that takes them as they are, such as an embedding.
+
+        Without a `keras.Input` Keras would make them of the layer's own type, which is a floating one.
+        """
+        first = self._layers[0] if self._layers else None
+        kind = str(getattr(inputs, "dtype", ""))
+        if first is not None and not self.built and not first.autocast and "int" in kind:
+            self._layers = [keras.layers.InputLayer(batch_shape=tuple(inputs.shape), dtype=kind), *self._layers]
+        return super().__call__(inputs, *args, **kwargs)
+
 
 class FunctionalExtension(PipelinedFunctional, ModelExtension):
     """What a functional `keras.Model` made in the scope of an `IPUStrategy` has besides."""
