@@ -74,3 +74,9 @@ def test_types_and_optimizers_have_their_other_names() -> None:
     assert tf.dtypes.float16 is tf.float16
     assert tf.dtypes.as_dtype("int32") == tf.int32
     assert tf.optimizers.SGD is keras.optimizers.SGD
+
+
+def test_programs_find_their_tensorflow_and_the_keras_of_the_ipu_outside_a_scope() -> None:
+    assert tf.__version__.split(".")[:2] == ["2", "6"]
+    assert tf.keras.ipu.PipelineStage is ipu.keras.PipelineStage
+    assert tf.keras.Model is keras.Model

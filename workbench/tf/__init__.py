@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
+__version__ = "2.6.3"  # of the TensorFlow that the SDK's last release has, whose programs ask which it is
+
 
 def __getattr__(name: str) -> Any:
     if name.startswith("_"):
@@ -28,4 +30,4 @@ def __dir__() -> list[str]:
     return sorted(_names.PUBLIC)
 
 
-__all__: list[str] = []
+__all__ = ["__version__"]

@@ -383,7 +383,7 @@ def find(module: str, name: str) -> Any:
     if name in SUBMODULES:
         return importlib.import_module(f"workbench.tf.{name}")
     if name in ("keras", "optimizers"):
-        keras = importlib.import_module("keras")
+        keras = importlib.import_module("workbench.tf.keras")  # Keras' own names, and `ipu`
         return keras if name == "keras" else keras.optimizers
     raise absent(module, name)
 
