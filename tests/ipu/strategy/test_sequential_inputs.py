@@ -32,7 +32,7 @@ def compiled(first: Any, *layers: Any) -> Any:
 def test_whole_numbers_reach_an_embedding(one_ipu: Any, dtype: str) -> None:
     with one_ipu.scope():
         model = compiled(ipu.keras.layers.Embedding(3, 2), keras.layers.Flatten())
-        table = np.float32([[1, 2], [3, 4], [5, 6]])
+        table = np.array([[1, 2], [3, 4], [5, 6]], "float32")
         model.fit(IDS.astype(dtype), np.zeros((4, 4), "float32"), batch_size=2, verbose=0)
         model.layers[0].set_weights([table])
         made = model.predict(IDS.astype(dtype), batch_size=2, verbose=0)

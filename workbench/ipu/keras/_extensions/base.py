@@ -421,11 +421,11 @@ class SequentialExtension(PipelinedSequential, ModelExtension):
 
         Without a `keras.Input` Keras would make them of the layer's own type, which is a floating one.
         """
-        first = self._layers[0] if self._layers else None
-        kind = str(getattr(inputs, "dtype", ""))
-        if first is not None and not self.built and not first.autocast and "int" in kind:
-            self._layers = [keras.layers.InputLayer(batch_shape=tuple(inputs.shape), dtype=kind), *self._layers]
-        return super().__call__(inputs, *args, **kwargs)
+        model = self._keras
+        layers, kind = getattr(self, "_layers", []), str(getattr(inputs, "dtype", ""))
+        if layers and not getattr(self, "built", False) and not layers[0].autocast and "int" in kind:
+            self._layers = [keras.layers.InputLayer(batch_shape=tuple(inputs.shape), dtype=kind), *layers]
+        return model.__call__(inputs, *args, **kwargs)
 
 
 class FunctionalExtension(PipelinedFunctional, ModelExtension):
