@@ -26,6 +26,7 @@ from workbench.tf._graph import initializers as _initializers
 from workbench.tf._graph import variables as _variables
 from workbench.tf._graph.dtypes import DTYPES, DType, given_type
 from workbench.tf._graph.shapes import TensorShape, sizes
+from workbench.tf._ops import arrays as _arrays  # noqa: F401 - adds to OPERATIONS
 from workbench.tf._ops import control as _control
 from workbench.tf._ops import gradients as _gradients
 from workbench.tf._ops import nn as _nn
@@ -273,7 +274,7 @@ train = Names(
         "get_or_create_global_step": get_or_create_global_step,
     },
 )
-nn = Names("nn", _nn.FUNCTIONS)
+nn = Names("nn", {**_nn.FUNCTIONS, "l2_normalize": OPERATIONS["l2_normalize"]})
 math = Names("math", OPERATIONS)
 random = Names(
     "random",
