@@ -54,6 +54,14 @@ ABSENT: Mapping[str, Mapping[str, str]] = {
         "summary_ops": "look at strategy.profile, or at tf.Session's profile, for ipu_compile_summary",
         "test_utils": "look at strategy.profile, or at tf.Session's profile, for ReportHelper and ReportJSON",
     },
+    "workbench.ipu.keras.layers": {
+        **dict.fromkeys(("CTCInferenceLayer", "CTCPredictionsLayer"), "use keras.ops.ctc_decode"),
+        "CTCLoss": "use keras.losses.CTC",
+        "EffectiveTransformer": "use keras.layers.MultiHeadAttention",
+        **dict.fromkeys(("GRU", "PopnnGRU"), "use keras.layers.GRU"),
+        **dict.fromkeys(("LSTM", "PopnnLSTM"), "use keras.layers.LSTM"),
+        "SerialDense": "use keras.layers.Dense, whose product IPUConfig.matmuls.poplar_options can plan in less memory",
+    },
     "workbench.ipu.ops": {
         "all_to_all_op": _ON_REPLICAS,
         "control_flow_ops": "order operations with tf.control_dependencies for barrier",
