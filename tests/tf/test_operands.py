@@ -114,3 +114,12 @@ def test_arrays_that_a_type_has_are_taken() -> None:
     assert tf.constant(np.array([]), dtype=tf.int32).shape == (0,)
     assert tf.Variable(1).assign(np.int64(7)).numpy() == 7
     assert tf.Variable(1.0).assign(np.int64(7)).numpy() == 7.0
+
+
+@pytest.mark.parametrize("left", [tf.constant(2.0), np.float32(2), np.array([2.0], "float32")])
+def test_a_constant_may_stand_on_the_left_of_a_tensor(left: Any) -> None:
+    def every(x: Any) -> Any:
+        return left + x, left - x, left * x, left / x, left < x, left >= x
+
+    made = tf.function(every)(tf.constant(4.0))
+    assert [np.ravel(each).item() for each in made] == [6, -2, 8, 0.5, True, False]

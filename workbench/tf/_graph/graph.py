@@ -242,6 +242,13 @@ class NoValueError(WorkbenchError, AttributeError):
 class Tensor(keras.KerasTensor):  # type: ignore[misc]
     """A value of a graph: `shape`, `dtype` and the operation that makes it. Shape None: nobody knows its rank."""
 
+    __array_ufunc__ = None  # NumPy leaves an operator with one of its values on the left to the tensor's own
+
+    @property
+    def __jax_array__(self) -> Any:
+        """None: so does JAX, which else asks for an array and gets the error of Keras' tensors."""
+        raise AttributeError("a tensor of a graph has no array")
+
     def __init__(self, op: Operation, index: int, shape: Sequence[int | None] | None, dtype: str) -> None:
         super().__init__(shape=tuple(shape or ()), dtype=str(dtype), name=f"{op.name}:{index}")
         if shape is None:
