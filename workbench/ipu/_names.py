@@ -29,7 +29,7 @@ _SHARDED = "use the tf.train optimizer itself: gradients are where an ipu.scopes
 _CONFIGURED = "set options of an ipu.config.IPUConfig and call its configure_ipu_system"
 
 # What to do in place of each, by the package or module of the SDK that has it. Modules of `ops` are in `ipu` too.
-ABSENT: Mapping[str, Mapping[str, str]] = {
+ABSENT: dict[str, Mapping[str, str]] = {
     "workbench.ipu": {
         "application_compile_op": _FROM_FILES,
         "cross_replica_optimizer": _AVERAGED,
@@ -53,14 +53,6 @@ ABSENT: Mapping[str, Mapping[str, str]] = {
         "sharding": "place operations with ipu.scopes.ipu_shard, which places their gradients too",
         "summary_ops": "look at strategy.profile, or at tf.Session's profile, for ipu_compile_summary",
         "test_utils": "look at strategy.profile, or at tf.Session's profile, for ReportHelper and ReportJSON",
-    },
-    "workbench.ipu.keras.layers": {
-        **dict.fromkeys(("CTCInferenceLayer", "CTCPredictionsLayer"), "use keras.ops.ctc_decode"),
-        "CTCLoss": "use keras.losses.CTC",
-        "EffectiveTransformer": "use keras.layers.MultiHeadAttention",
-        **dict.fromkeys(("GRU", "PopnnGRU"), "use keras.layers.GRU"),
-        **dict.fromkeys(("LSTM", "PopnnLSTM"), "use keras.layers.LSTM"),
-        "SerialDense": "use keras.layers.Dense, whose product IPUConfig.matmuls.poplar_options can plan in less memory",
     },
     "workbench.ipu.ops": {
         "all_to_all_op": _ON_REPLICAS,
@@ -122,6 +114,11 @@ def stand_in(module: str, name: str) -> str:
     return found or (_OPS.get(name, "") if module == "workbench.ipu" else "")
 
 
+def also_absent(module: str, instead: Mapping[str, str]) -> None:
+    """What stands in for names that a module above this one has not: it says so itself."""
+    ABSENT[module] = instead
+
+
 def absent(module: str, name: str) -> AttributeError:
     """What to raise for a name that a module of this API has not."""
     what, instead = f"module {module!r} has no attribute {name!r}", stand_in(module, name)
@@ -160,4 +157,4 @@ class Imports:
 
 sys.meta_path.append(Imports)
 
-__all__ = ["ABSENT", "AbsentModuleError", "absent", "find", "modules"]
+__all__ = ["ABSENT", "AbsentModuleError", "absent", "also_absent", "find", "modules"]

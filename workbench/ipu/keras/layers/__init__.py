@@ -15,6 +15,18 @@ from workbench.ipu.keras.layers.norms import GroupNormalization, InstanceNormali
 
 GroupNorm, InstanceNorm, LayerNorm = GroupNormalization, InstanceNormalization, LayerNormalization
 
+_names.also_absent(
+    __name__,
+    {
+        **dict.fromkeys(("CTCInferenceLayer", "CTCPredictionsLayer"), "use keras.ops.ctc_decode"),
+        "CTCLoss": "use keras.losses.CTC",
+        "EffectiveTransformer": "use keras.layers.MultiHeadAttention",
+        **dict.fromkeys(("GRU", "PopnnGRU"), "use keras.layers.GRU"),
+        **dict.fromkeys(("LSTM", "PopnnLSTM"), "use keras.layers.LSTM"),
+        "SerialDense": "use keras.layers.Dense, whose product IPUConfig.matmuls.poplar_options can plan in less memory",
+    },
+)
+
 
 def __getattr__(name: str) -> Any:
     raise _names.absent(__name__, name)
