@@ -58,6 +58,7 @@ RESULTS: Mapping[str, str] = {
     "max_rects": "zero|numpy scalar",
     "Profile.explain.depth": "none|past 64 bits|10**18|numpy scalar",
     "path": PATHS,
+    "Profile.to.arguments": f"none|{PATHS}",  # the path of its JSON
     "folder": PATHS,
     "Profile.explain.step": "zero|numpy scalar",
     "Profile.explain.variable": "none",
@@ -239,7 +240,7 @@ CALLED: Mapping[str, tuple[str, ...]] = {
     "events_per_file": ("blocks",),
     "global_batch": ("samples",),
     "recomputation": ("schedule to compare",),
-    "arguments": ("too many positional",),
+    "arguments": ("too many positional", "path", "the path of a file"),  # of an export
 }
 
 
