@@ -34,6 +34,9 @@ SERVER_TIMEOUT_SECONDS = 60
 CLOSE_TIMEOUT_SECONDS = 15  # a kernel at work is given five to end
 PREFERRED_PORT = 8888
 
+# Shows the stored picture of a view whose kernel has ended; an installed wheel has it where JupyterLab looks, too.
+EXTENSIONS = Path(__file__).with_name("labextensions")
+
 # JupyterLab asks about news, and looks for updates, at its first opening; only a settings file answers beforehand.
 SETTINGS = {
     "@jupyterlab/apputils-extension/notification.jupyterlab-settings": {
@@ -48,6 +51,7 @@ SERVER_OPTIONS = (
     "--LabApp.news_url=None",
     "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     "--LabApp.extension_manager=readonly",
+    f"--LabServerApp.extra_labextensions_path={EXTENSIONS}",
 )
 
 
