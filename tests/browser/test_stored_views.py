@@ -71,13 +71,26 @@ def test_a_saved_view_is_its_picture_when_its_kernel_has_ended(
     assert again.trusted()  # or JupyterLab would not look at the widget
     pictures(again)
     again.screenshot_whole("saved-views")
-    classic = NotebookPage(again.page, again.server)
-    classic.open_in_notebook_7(name)
-    pictures(classic)
-    classic.screenshot_whole("saved-views-notebook-7")
-    classic.run_all()
-    live(classic)
+    again.run_all()
+    live(again)
     assert again.foreign_requests == []
+
+
+@pytest.mark.slow
+def test_in_notebook_7_too_it_is_its_picture(
+    add_views: LoadNotebook, open_notebook: OpenNotebook, lab_folder: Path
+) -> None:
+    pytest.importorskip("notebook", reason="Notebook 7 is not here: it is one of the packages for tests")
+    name = add_views(VIEWS)
+    opened = open_notebook(name)
+    saved(opened, lab_folder / name)
+    opened.server.end_kernels()
+    opened.open_in_notebook_7(name)
+    assert opened.page.evaluate("() => window.jupyterapp.name") == "Jupyter Notebook"
+    pictures(opened)
+    opened.screenshot_whole("saved-views-notebook-7")
+    opened.run_all()
+    live(opened)
 
 
 def test_a_saved_view_is_its_picture_while_no_kernel_comes(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
+from importlib.metadata import distributions
 from pathlib import Path
 
 import nbformat
@@ -87,6 +89,26 @@ def test_a_wheel_has_the_scripts_and_styles_of_the_clone(installed: Path) -> Non
         own = {path.relative_to(assets.FOLDER): path.read_bytes() for path in assets.FOLDER.rglob(f"*.{suffix}")}
         assert found == own
         assert found
+
+
+def test_a_wheel_lays_its_extension_where_jupyter_looks(installed: Path) -> None:
+    own = contents(lab.EXTENSIONS / "workbench")
+    assert {"package.json", "static/stored.js"} == {*own}
+    # In the prefix, for every JupyterLab of the environment; in the package, for `workbench lab`.
+    assert contents(installed / "share" / "jupyter" / "labextensions" / "workbench") == own
+    assert contents(installed / "workbench" / "labextensions" / "workbench") == own
+    assert json.loads(own["package.json"])["version"] == version_of(installed)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The files below a folder by their paths in it."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def version_of(installed: Path) -> str:
+    """The version of the wheel that was installed there."""
+    (found,) = distributions(name="workbench", path=[str(installed)])
+    return found.version
 
 
 def test_views_of_the_wheel_are_drawn(installed: Path, lab_folder: Path, open_notebook: OpenNotebook) -> None:
