@@ -17,6 +17,7 @@ from workbench.errors import InputError, WorkbenchError
 from workbench.ipu.config.config import in_force
 from workbench.ipu.devices import device_number
 from workbench.tf import _graph
+from workbench.tf.data._of_keras import to_arrays
 
 # Deeper buffers than this are refused (graphcore/tensorflow@b2127bba tensorflow/python/ipu/ipu_infeed_queue.py).
 DEEPEST = 255
@@ -84,25 +85,6 @@ class ReadAhead:
     def close(self) -> None:
         """Read no more."""
         self._reader.shutdown(wait=False, cancel_futures=True)
-
-
-def to_arrays(element: Any) -> Any:
-    """An element with arrays as leaves, float64 as float32 and lists as tuples, as in datasets of batches."""
-    if isinstance(element, Mapping):
-        return {str(key): to_arrays(value) for key, value in element.items()}
-    if isinstance(element, list | tuple) and any(
-        hasattr(each, "shape") or isinstance(each, Mapping) for each in element
-    ):
-        return tuple(to_arrays(each) for each in element)
-    if hasattr(element, "detach"):
-        element = element.detach().cpu().numpy()
-    elif hasattr(element, "numpy") and not hasattr(element, "__array__"):
-        element = element.numpy()
-    try:
-        array = np.asarray(element)
-    except (TypeError, ValueError, OverflowError):  # lists of several lengths
-        raise InputError(f"an element of a dataset is {short(element)}", expected="arrays") from None
-    return array.astype(np.float32) if array.dtype == np.float64 else array
 
 
 def types_of(element: Any) -> list[tuple[tuple[int, ...], str]]:

@@ -19,12 +19,14 @@ import numpy as np
 from workbench.base.checked import called, checked_methods
 from workbench.base.text import short
 from workbench.base.whole import MOST_EXACT, whole
+from workbench.engine.frontends.trace.jaxpr import keras_reads
 from workbench.errors import InputError, KindError, StateError
 from workbench.tf import _graph, _hooks
 from workbench.tf._function.signature import TensorSpec
 from workbench.tf._graph.convert import check_depth
 from workbench.tf._graph.dtypes import given_type
 from workbench.tf._graph.shapes import sizes
+from workbench.tf.data._of_keras import adapter
 from workbench.tf.distribute import get_strategy
 
 AUTOTUNE = -1
@@ -175,6 +177,14 @@ class Dataset:
 
     def __iter__(self) -> DatasetIterator:
         return DatasetIterator(self.begin())
+
+    @property
+    def __jax_array__(self) -> Any:
+        """None: an `InputError` says how a dataset is read, where an array is asked for."""
+        raise InputError(
+            "a dataset stands where an array is expected",
+            todo="give fit, evaluate or predict the dataset, or one batch, next(iter(dataset)), to train_on_batch",
+        )
 
     def cardinality(self) -> int:
         """Elements of a pass; `INFINITE_CARDINALITY`, or `UNKNOWN_CARDINALITY` where only a pass would tell."""
@@ -452,6 +462,9 @@ def _nested(shapes: Any) -> bool:
 def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
     same = zip(shape, wanted, strict=False)
     return len(shape) == len(wanted) and all(size is None or have == size for have, size in same)
+
+
+keras_reads(Dataset, adapter)
 
 
 def __getattr__(name: str) -> Any:

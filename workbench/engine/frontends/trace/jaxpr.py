@@ -5,6 +5,7 @@ The only file that touches what is not public in JAX and Keras.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -286,6 +287,17 @@ FunctionalModel = Functional  # what `keras.Model(inputs, outputs)` makes
 def keras_adapter(x: Any, y: Any, sample_weight: Any, *, steps: int | None, **more: Any) -> Any:
     """Keras' own adapter of some data: arrays, a dataset of Keras, of torch, of TensorFlow."""
     return data_adapters.get_data_adapter(x, y, sample_weight, steps_per_epoch=steps, **more)
+
+
+# Which adapter data get: of a kind that was told of, ours; of all others, the one Keras has.
+_adapters = functools.singledispatch(data_adapters.get_data_adapter)
+
+
+def keras_reads(kind: type, reader: Callable[..., Any]) -> None:
+    """From here on, Keras' training loop reads data of this kind by the adapter that `reader` gives, called with the
+    data and what was given beside them: the arguments of `keras_adapter`, steps as `steps_per_epoch`."""
+    _adapters.register(kind, reader)
+    data_adapters.get_data_adapter = lambda x, *args, **kwargs: _adapters(x, *args, **kwargs)
 
 
 def validation_split(arrays: Any, share: float) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ are read here. Source of the checks: graphcore/keras@164c0e60 keras/ipu/extensio
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -17,8 +17,9 @@ import numpy as np
 from workbench.base.whole import whole
 from workbench.engine.frontends.trace.jaxpr import KerasDataAdapter, keras_adapter
 from workbench.errors import InputError
-from workbench.ipu._feeds import FeedError, to_arrays, types_of
+from workbench.ipu._feeds import FeedError, types_of
 from workbench.tf.data import Dataset
+from workbench.tf.data._of_keras import OfDataset, known, nothing_besides
 
 _ON_DEVICE = {"int64": np.int32, "uint64": np.uint32, "float64": np.float32}
 
@@ -88,43 +89,6 @@ class Batches(KerasDataAdapter):  # type: ignore[misc]
         self._inner.on_epoch_end()
 
 
-class _OfDataset(KerasDataAdapter):  # type: ignore[misc]
-    """A `tf.data` dataset of batches: x, or tuples of x, y and sample weights."""
-
-    batch_size = None
-    has_partial_batch = False
-    partial_batch_size = None
-
-    def __init__(self, dataset: Dataset, class_weight: Mapping[int, float] | None) -> None:
-        self._dataset, self._class_weight = dataset, class_weight
-
-    def get_numpy_iterator(self) -> Iterator[Any]:
-        """A pass over the dataset."""
-        for element in self._dataset:
-            arrays = to_arrays(element)
-            batch = arrays if isinstance(arrays, tuple) else (arrays,)
-            yield batch if self._class_weight is None else _weighted(batch, self._class_weight)
-
-    get_jax_iterator = get_numpy_iterator
-
-    @property
-    def num_batches(self) -> int | None:
-        """Batches of a pass; None for a dataset without end, or one whose length nobody knows."""
-        return _known(self._dataset)
-
-
-def _weighted(batch: tuple[Any, ...], class_weight: Mapping[int, float]) -> tuple[Any, ...]:
-    """A batch with the weight of each sample's class; with its own weights besides, their product."""
-    if len(batch) < 2:
-        raise InputError("class_weight was given for data without targets", todo="leave class_weight out")
-    classes = np.asarray(batch[1])
-    if classes.ndim > 1:
-        classes = np.argmax(classes, -1) if classes.shape[-1] > 1 else classes[..., 0]
-    weights = np.asarray([class_weight.get(int(each), 1.0) for each in classes.ravel()], np.float32)
-    weights = weights.reshape(classes.shape)
-    return (batch[0], batch[1], weights * batch[2] if len(batch) > 2 else weights)
-
-
 def batches(
     x: Any,
     *,
@@ -150,11 +114,11 @@ def batches(
             todo="write tf.data.Dataset.from_generator(...)",
         )
     if isinstance(x, Dataset):
-        _nothing_besides(y, sample_weight)
+        nothing_besides(y, sample_weight)
         if x.short != 0:
             last = "may be smaller than the others" if x.short is None else f"has {x.short} samples, fewer than others"
             raise _short(f"a batch of the dataset {last}", "write .batch(..., drop_remainder=True)")
-        return Batches(_OfDataset(x, class_weight), _known(x))
+        return Batches(OfDataset(x, class_weight), known(x))
     inner = keras_adapter(
         x, y, sample_weight, batch_size=batch_size, steps=steps, shuffle=shuffle, class_weight=class_weight
     )
@@ -183,17 +147,6 @@ def _ends_partial(inner: Any) -> bool:
         return bool(inner.has_partial_batch)
     except NotImplementedError:
         return False
-
-
-def _nothing_besides(y: Any, sample_weight: Any) -> None:
-    for name, value in (("y", y), ("sample_weight", sample_weight)):
-        if value is not None:
-            raise InputError(f"{name} was given beside a dataset", todo=f"put {name} into the dataset's elements")
-
-
-def _known(dataset: Dataset) -> int | None:
-    count = dataset.cardinality()
-    return count if count >= 0 else None
 
 
 def check_steps(data: Batches, steps: int | None) -> int:
