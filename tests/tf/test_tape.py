@@ -114,3 +114,40 @@ def test_misuse_says_what_to_do() -> None:
         tape.gradient(np.float32(1), tf.placeholder(tf.float32, []))
     with tape, pytest.raises(ValueError, match="leave it first"), tape:
         pass
+
+
+def test_two_gradients_may_each_go_through_what_the_other_stands_on() -> None:
+    # of v * w and v * w², with v = 2 and w = 3: w = 3 after v, and 2 v w = 12 after w
+    first = tf.get_variable("first", (), initializer=tf.constant_initializer(2.0))
+    second = tf.get_variable("second", (), initializer=tf.constant_initializer(3.0))
+    with tf.GradientTape() as one, tf.GradientTape() as other:
+        left, right = first * 1.0, second * 1.0
+        product, square = left * right, left * right * right
+    found = [one.gradient(product, first), other.gradient(square, second)]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(found) == [3.0, 12.0]
+
+
+def test_thousands_of_operations_in_a_chain_are_evaluated() -> None:
+    start = tf.placeholder("float32", ())
+    chain = start
+    for _ in range(3000):
+        chain = tf.identity(chain)
+    gradient = tf.gradients(chain, [start])[0]
+    with tf.Session() as session:
+        assert session.run([chain, gradient], {start: 2.0}) == [2.0, 1.0]
+
+
+def test_what_changes_something_is_not_evaluated_for_two_gradients() -> None:
+    first = tf.get_variable("first", (), initializer=tf.constant_initializer(2.0))
+    second = tf.get_variable("second", (), initializer=tf.constant_initializer(3.0))
+    kept = tf.get_variable("kept", (), initializer=tf.constant_initializer(0.0), trainable=False)
+    left, right = kept.assign(first * 1.0), second * 1.0
+    found = [tf.gradients(left * right, first)[0], tf.gradients(left * right * right, second)[0]]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        with pytest.raises(
+            ValueError, match=r"two gradients each go through what the other stands on, and kept/Assign"
+        ):
+            session.run(found)

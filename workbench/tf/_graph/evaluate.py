@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from workbench.errors import InputError
 from workbench.tf._graph.graph import Effects, Graph, Operation, Running, Tensor, known_shape
 from workbench.tf._graph.marks import host_region, scope_names
 
@@ -55,11 +56,16 @@ class GradientOf:
 
 @dataclass(slots=True, eq=False)
 class _Group:
-    """Operations evaluated under one `jax.vjp`, and the pullback when that has been done."""
+    """Operations evaluated under one `jax.vjp`, and the pullback when that has been done.
+
+    `begun`: what its path needs besides is being evaluated, which may need some of the path where two gradients each
+    go through what the other stands on. That part is evaluated beforehand too.
+    """
 
     asked: GradientOf
     path: tuple[Operation, ...]
     pullback: Any = None
+    begun: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -98,7 +104,14 @@ class Run:
     def _step(self, operation: Operation) -> None:
         for group in self.groups.values():
             if group.pullback is None and operation in group.path:
-                self._differentiate(group)
+                if not group.begun:
+                    self._differentiate(group)
+                elif operation.effects.writes or operation.effects.queues:
+                    raise InputError(
+                        f"two gradients each go through what the other stands on, and {operation.name} among it "
+                        "changes something, so it cannot be evaluated for both",
+                        todo="take both gradients of one target, or change it behind both",
+                    )
         if operation not in self.done:
             gradient = operation.gradient
             if gradient is not None and self.groups[gradient].pullback is None:
@@ -148,6 +161,7 @@ class Run:
         return self.groups[asked].pullback
 
     def _differentiate(self, group: _Group) -> None:
+        group.begun = True
         outside = [
             operation
             for step in group.path
