@@ -169,3 +169,21 @@ def test_what_a_loss_does_not_depend_on_has_no_gradient_and_is_not_updated() -> 
         assert session.run([used, other]) == [1.0, 3.0]
     with pytest.raises(ValueError, match="No gradients provided"):
         optimizer.minimize(tf.constant(1.0))
+
+
+class Doubled(tf.train.Optimizer):
+    """Another optimizer with twice the gradients, as the SDK's own wrappers are written."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__(False, name="Doubled")
+        self._inner = inner
+
+    def compute_gradients(self, loss: Any, var_list: Any = None, **more: Any) -> Any:
+        return [(2 * grad, weight) for grad, weight in self._inner.compute_gradients(loss, var_list, **more)]
+
+    def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
+        return self._inner.apply_gradients(grads_and_vars, global_step, name)
+
+
+def test_an_optimizer_may_wrap_another() -> None:
+    assert stepped(Doubled(tf.train.GradientDescentOptimizer(0.125))) == [1.0, 0.5, 0.25]  # as a rate of 0.25

@@ -134,11 +134,15 @@ def _as_list(value: Any) -> list[Any]:
 
 
 class Optimizer:
-    """Base of optimizers: `minimize`, or `compute_gradients` and `apply_gradients`. `slots`: how many per variable."""
+    """Base of optimizers: `minimize`, or `compute_gradients` and `apply_gradients`. `slots`: how many per variable.
+
+    A subclass has a `rule` of its own, or wraps another optimizer: it overrides `compute_gradients` and
+    `apply_gradients`, and needs no learning rate.
+    """
 
     slots: tuple[str, ...] = ()
 
-    def __init__(self, learning_rate: Any = 0.001, use_locking: bool = False, name: str = "Optimizer") -> None:
+    def __init__(self, use_locking: bool = False, name: str = "Optimizer", learning_rate: Any = 0.001) -> None:
         self._lr = _rate("learning_rate", learning_rate)
         self._name, self._use_locking = _name(name), _switch("use_locking", use_locking)
         self._slots: dict[tuple[Variable, str], Variable] = {}
@@ -360,7 +364,7 @@ class GradientDescentOptimizer(Optimizer):
     """value - rate * gradient."""
 
     def __init__(self, learning_rate: Any, use_locking: bool = False, name: str = "GradientDescent") -> None:
-        super().__init__(learning_rate, use_locking, name)
+        super().__init__(use_locking, name, learning_rate)
 
     def rule(self, value: Any, grad: Any, rate: Any, kept: list[Any]) -> tuple[Any, list[Any]]:
         """One step down the gradient."""
@@ -380,7 +384,7 @@ class MomentumOptimizer(Optimizer):
         name: str = "Momentum",
         use_nesterov: bool = False,
     ) -> None:
-        super().__init__(learning_rate, use_locking, name)
+        super().__init__(use_locking, name, learning_rate)
         self._momentum, self._nesterov = _number("momentum", momentum), _switch("use_nesterov", use_nesterov)
 
     def rule(self, value: Any, grad: Any, rate: Any, kept: list[Any]) -> tuple[Any, list[Any]]:
@@ -404,7 +408,7 @@ class AdamOptimizer(Optimizer):
         use_locking: bool = False,
         name: str = "Adam",
     ) -> None:
-        super().__init__(learning_rate, use_locking, name)
+        super().__init__(use_locking, name, learning_rate)
         self._betas = _number("beta1", beta1), _number("beta2", beta2)
         self._epsilon = _number("epsilon", epsilon)
 
@@ -439,7 +443,7 @@ class RMSPropOptimizer(Optimizer):
         centered: bool = False,
         name: str = "RMSProp",
     ) -> None:
-        super().__init__(learning_rate, use_locking, name)
+        super().__init__(use_locking, name, learning_rate)
         self._decay, self._momentum = _number("decay", decay), _number("momentum", momentum)
         self._epsilon = _number("epsilon", epsilon)
         if _switch("centered", centered):
