@@ -20,6 +20,7 @@ import keras
 
 from workbench.engine.frontends.describe.keras_layers import slot_layer
 from workbench.engine.frontends.describe.replicas import replicas_here, total
+from workbench.engine.frontends.step.losses import check_scale
 from workbench.errors import InputError
 from workbench.tf import _graph
 from workbench.tf._graph import Effects, Operation, Tensor
@@ -320,6 +321,7 @@ def _update(optimizer: Any, original: Any, grads: list[Any], variables: list[Any
         )
     held = [_stand_in(each) if isinstance(each, Variable) else each for each in variables]
     if not optimizer.built:
+        check_scale(optimizer)
         with _inside(), keras.name_scope(optimizer.name):
             optimizer.build(held)
 

@@ -33,3 +33,14 @@ def test_what_is_no_optimizer_is_an_error_that_says_what_is(name: object) -> Non
     )
     assert str(error.value).endswith("such as keras.optimizers.Lamb(1e-3).")
     assert "Lamb, " in str(error.value)
+
+
+@pytest.mark.parametrize("given", [(False, 128), (True,), (0.0,)])
+def test_arguments_of_an_earlier_loss_scale_optimizer_are_told_apart(given: tuple[float, ...]) -> None:
+    with pytest.raises(InputError, match=rf"initial_scale .* is {given[0]!r}\. Expected: a number above 0; in Keras 3"):
+        as_optimizer(keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1), *given))
+
+
+def test_a_loss_scale_optimizer_stays_what_it_is() -> None:
+    given = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1), 128.0)
+    assert as_optimizer(given) is given

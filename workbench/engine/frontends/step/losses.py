@@ -258,16 +258,17 @@ def as_optimizer(optimizer: Any) -> Any:
     Keras knows no Lamb by name, so names it does not know are looked up among its public classes.
     """
     try:
-        return keras.optimizers.get(optimizer)
+        found = keras.optimizers.get(optimizer)
     except (ValueError, KeyError):  # a wrapper by name asks its configuration for what it wraps
         known = _optimizers()
         if isinstance(optimizer, str) and optimizer.lower() in known:
             return known[optimizer.lower()]()
-    raise InputError(
-        f"optimizer is {optimizer!r}",
-        expected=f"an optimizer, or in any case one of: {', '.join(each.__name__ for each in known.values())}",
-        todo="give an optimizer of keras.optimizers, such as keras.optimizers.Lamb(1e-3)",
-    )
+        raise InputError(
+            f"optimizer is {optimizer!r}",
+            expected=f"an optimizer, or in any case one of: {', '.join(each.__name__ for each in known.values())}",
+            todo="give an optimizer of keras.optimizers, such as keras.optimizers.Lamb(1e-3)",
+        ) from None
+    return check_scale(found)
 
 
 def _optimizers() -> dict[str, Any]:
@@ -284,6 +285,22 @@ def _asks(each: type) -> bool:
     """Whether a class cannot be made without arguments."""
     asked = inspect.signature(each).parameters.values()
     return any(one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD for one in asked)
+
+
+def check_scale(optimizer: Any) -> Any:
+    """The optimizer. Errors: `InputError` for a loss scale that is none, as where arguments of TensorFlow's Keras were
+    meant, whose second is `dynamic`: Keras computes a loss with it that is no number."""
+    if not isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        return optimizer
+    scale = optimizer.initial_scale
+    if isinstance(scale, bool) or not scale > 0:
+        raise InputError(
+            f"initial_scale of the LossScaleOptimizer is {scale!r}",
+            expected="a number above 0; in Keras 3 it is the second argument, and dynamic_growth_steps the third",
+            todo="write LossScaleOptimizer(optimizer, initial_scale=...), or for a fixed one leave it out and set "
+            "the optimizer's own loss_scale_factor",
+        )
+    return optimizer
 
 
 def _usable(optimizer: Any, own: Any, same_variables: bool) -> Any:

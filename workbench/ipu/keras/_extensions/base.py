@@ -14,6 +14,7 @@ from typing import Any
 import keras
 
 from workbench.base.whole import whole
+from workbench.engine.frontends.step.losses import check_scale
 from workbench.engine.frontends.trace.jaxpr import FunctionalModel
 from workbench.engine.frontends.trace.jaxpr import validation_split as split_off
 from workbench.errors import InputError
@@ -217,14 +218,15 @@ class ModelExtension(PipelinedExtension):
     # -- Keras' loop ------------------------------------------------------------------------------------
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile as the model's class does. Errors besides: `InputError` for a number of `steps_per_execution` that is
-        none, which leaves the model as it was.
+        """Compile as the model's class does. Errors besides: `InputError` for `steps_per_execution` or a loss scale that
+        is none, which leaves the model as it was.
         """
         try:
             given = inspect.signature(self._keras.compile).bind_partial(*args, **kwargs).arguments
         except TypeError:  # the call below says so
             given = {}
         self._checked_steps(given.get("steps_per_execution", 1))
+        check_scale(given.get("optimizer"))
         self._keras.compile(*args, **kwargs)
 
     def _checked_steps(self, steps: Any) -> int:
