@@ -218,8 +218,8 @@ class ModelExtension(PipelinedExtension):
     # -- Keras' loop ------------------------------------------------------------------------------------
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile as the model's class does. Errors besides: `InputError` for `steps_per_execution` or a loss scale that
-        is none, which leaves the model as it was.
+        """Compile as the model's class does. Errors besides: `InputError` for `steps_per_execution` or a loss scale
+        that is none, which leaves the model as it was.
         """
         try:
             given = inspect.signature(self._keras.compile).bind_partial(*args, **kwargs).arguments
