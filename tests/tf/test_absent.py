@@ -15,6 +15,8 @@ ROOTS: dict[str, Any] = {"ipu": ipu, "keras": keras, "tf": tf}
 # Names that programs of the SDK for TensorFlow 1 use, and a word of what to do instead.
 ABSENT = {
     "ConfigProto": "ipu.config.IPUConfig",
+    "boolean_mask": "tf.where",
+    "debugging": "tf.ensure_shape",
     "contrib": "workbench.tf.python",
     "estimator": "ipu.ipu_strategy.IPUStrategy",
     "layers": "keras.layers.Dense",
@@ -24,7 +26,6 @@ ABSENT = {
     "summary": "ipu.ipu_outfeed_queue.IPUOutfeedQueue",
     "train.ExponentialMovingAverage": "tf.get_variable",
     "train.Saver": "tf.Variable.load",
-    "while_loop": "ipu.loops.while_loop",
 }
 
 

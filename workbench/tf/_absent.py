@@ -24,7 +24,11 @@ INSTEAD: Mapping[str, str] = {
     "RunOptions": "leave it out, and look at tf.Session's profile",
     "Summary": _SHOWN,
     "TensorArray": "keep a tensor of the whole size as a value of the loop, or stack a list with tf.stack",
+    "boolean_mask": "use tf.where(mask, tensor, 0) and count with the mask: how many elements there are would "
+    "depend on values, and XLA compiles for fixed shapes",
     "contrib": "import ipu from workbench.tf.python, which is where TensorFlow 1 had it in contrib",
+    "debugging": "check shapes with tf.ensure_shape, and values of what a session or a function returns, as with "
+    "numpy.testing: a program on the chip stops for none",
     "estimator": _ON_KERAS,
     "gfile": _FILES,
     "image": "use keras.ops.image, or layers such as keras.layers.RandomFlip",
@@ -47,7 +51,6 @@ INSTEAD: Mapping[str, str] = {
     "train.exponential_decay": "compute the rate with tf.pow of tf.train.get_or_create_global_step(), or feed it",
     "train.latest_checkpoint": _KEPT,
     "train.load_checkpoint": _KEPT,
-    "while_loop": "use ipu.loops.while_loop, which takes the condition, the body and its inputs",
 }
 SMALL = "it has the tf. names that programs for the IPU use; keras.ops and jax.numpy have the others"
 

@@ -28,6 +28,7 @@ from workbench.tf._graph.dtypes import DTYPES, DType, given_type
 from workbench.tf._graph.shapes import TensorShape, sizes
 from workbench.tf._ops import arrays as _arrays  # noqa: F401 - adds to OPERATIONS
 from workbench.tf._ops import control as _control
+from workbench.tf._ops import functions as _functions
 from workbench.tf._ops import gradients as _gradients
 from workbench.tf._ops import nn as _nn
 from workbench.tf._ops import random as _random
@@ -331,6 +332,7 @@ PUBLIC: Mapping[str, Any] = {
     "cond": _control.cond,
     "control_dependencies": control_dependencies,
     "conv2d": _nn.FUNCTIONS["conv2d"],
+    "custom_gradient": _functions.custom_gradient,
     "convert_to_tensor": _convert.convert_to_tensor,
     "device": device,
     "disable_eager_execution": no_change,
@@ -372,6 +374,7 @@ PUBLIC: Mapping[str, Any] = {
     "tuple": tuple_,
     "variable_scope": _variables.variable_scope,
     "variables_initializer": variables_initializer,
+    "while_loop": _functions.while_loop,
     **{name: getattr(_initializers, name) for name in _initializers.__all__},
 }
 SUBMODULES = ("compat", "compiler", "data", "distribute", "python")

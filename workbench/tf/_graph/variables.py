@@ -47,6 +47,7 @@ class Variable:
     """A resource variable. In a graph, using it reads it and `assign` is an operation; elsewhere both happen at once.
 
     `initial_value`: an array, a tensor, or a function without arguments that gives one, of `shape` where that is said.
+    `constraint`: none; clip what is assigned.
     Errors: `InputError` for a first value that is none, of another shape, or more than this machine can hold.
     """
 
@@ -63,6 +64,7 @@ class Variable:
         role: str = "",
         collections: Sequence[str] = (),
         shape: Any = None,
+        constraint: None = None,
     ) -> None:
         if initial_value is None:
             raise InputError(
