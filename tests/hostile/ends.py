@@ -216,7 +216,7 @@ CALLED: Mapping[str, tuple[str, ...]] = {
     "source": ("cannot be compiled", "model"),
     "dtype": ("of type",),
     "index": ("no fix",),
-    **dict.fromkeys(("multiples", "depth"), ("an array of shape",)),
+    **dict.fromkeys(("multiples", "depth", "num_rows", "num_columns"), ("an array of shape",)),
     "ipu_device": ("IPU device",),
     **dict.fromkeys(("output_filename", "output_file"), ("path of a file", "expected: the path of a file")),
     **dict.fromkeys(("filenames", "data_files"), ("in no file", "is no file")),

@@ -16,7 +16,7 @@ EVERY = (
     f"none|true|{NUMBERS}|{ARRAYS}|numpy objects|{TEXTS}|bytes|nested list|in itself|dict|set|callable|class|stranger|"
     "profile|executable|target|config"
 )
-OPTIMIZERS = ("GradientDescentOptimizer", "MomentumOptimizer", "AdamOptimizer", "RMSPropOptimizer")
+OPTIMIZERS = ("Optimizer", "GradientDescentOptimizer", "MomentumOptimizer", "AdamOptimizer", "RMSPropOptimizer")
 DRAWN = ("uniform", "normal", "truncated_normal")
 SEEDED = ("random_normal", "random_uniform", "truncated_normal", "glorot_normal", "glorot_uniform")
 UPDATES = ("assign", "assign_add", "assign_sub")
@@ -28,6 +28,7 @@ SWITCHES = (
     *("variable_scope.reuse", "variable_scope.use_resource", "constant_initializer.verify_shape"),
     *(f"random.{name}.deferred" for name in DRAWN),
     *("assign.validate_shape", "gradients.colocate_gradients_with_ops", "cond.strict"),
+    *("while_loop.back_prop", "while_loop.return_same_structure"),
     *(f"{name}.use_locking" for name in UPDATES),
     *(f"Variable.{name}.{argument}" for name in UPDATES for argument in ("use_locking", "read_value")),
     *(f"train.{name}.use_locking" for name in OPTIMIZERS),
@@ -43,6 +44,7 @@ NAMES = (
     *("variable_scope.default_name", "placeholder.name", "name_scope.default_name", "group.name", "no_op.name"),
     *(f"random.{name}.name" for name in DRAWN),
     *("nn.dropout.name", "tuple.name", "variables_initializer.name", "py_function.name", "cond.name"),
+    "while_loop.name",
     *("global_variables.scope", "trainable_variables.scope", "gradients.name", "convert_to_tensor.name"),
     *(f"{name}.name" for name in UPDATES),
     *(f"Variable.{name}.name" for name in UPDATES),
@@ -114,6 +116,10 @@ RESULTS: Mapping[str, str] = {
     **each((f"{name}.gate_gradients" for name in GATES), "true|zero"),
     **each((f"train.{name}.learning_rate" for name in OPTIMIZERS), f"{FINITE}|callable|class"),
     **each((f"train.{name}" for name in RATES), FINITE),
+    "tf.while_loop.parallel_iterations": "numpy scalar",
+    "tf.while_loop.swap_memory": "zero",
+    "tf.while_loop.maximum_iterations": "none|zero|numpy scalar",
+    "tf.custom_gradient.f": "callable|class",
     "tf.cond.pred": "true|negative|zero|float|nan|infinite|numpy scalar",
     **each(("gradients.ys", "gradients.xs", "convert_to_tensor.value", "Optimizer.compute_gradients.loss"), NARROW),
     **each((f"Optimizer.{name}.grad_loss" for name in ("compute_gradients", "minimize")), f"none|{ONE}"),
@@ -149,6 +155,7 @@ RESULTS: Mapping[str, str] = {
 }
 OWN: Mapping[str, str] = {
     **each(("Variable.initial_value", "get_variable.initializer", "get_variable.custom_getter"), "callable"),
+    **each(("while_loop.cond", "while_loop.body"), "callable|class"),
     **each(("cond.true_fn", "cond.false_fn", "Dataset.from_generator.generator"), "callable"),
     **each(("get_variable.regularizer", "py_function.func"), "callable|class"),
     **each(("Dataset.map.map_func", "Dataset.filter.predicate", "Dataset.apply.transformation_func"), "callable|class"),

@@ -15,6 +15,7 @@ import numpy as np
 
 from tests.hostile.in_numpy_arrays import OF_ARRAYS
 from tests.hostile.in_numpy_nn import IN_NUMPY_NN
+from tests.hostile.in_numpy_places import OF_PLACES
 from tests.hostile.numpy_values import number, sizes_of, whole_number
 
 
@@ -225,6 +226,7 @@ IN_NUMPY: Mapping[str, Callable[..., Any]] = {
     "tf.matmul": product,
     "tf.shape": lambda input: np.array(np.shape(number(input))),
     **OF_ARRAYS,
+    **OF_PLACES,
     **IN_NUMPY_NN,
     "tf.tensordot": lambda a, b, axes: np.tensordot(number(a), number(b), axis_of(axes)),
 }

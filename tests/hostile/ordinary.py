@@ -77,6 +77,28 @@ BY_CALL: Mapping[str, Mapping[str, Callable[[], Any]]] = {
     "tf.getitem": {"whole": things.square, "index": lambda: 1},
     "tf.one_hot": {"indices": lambda: [0, 3], "depth": lambda: 4},
     "tf.pad": {"paddings": lambda: [[0, 1], [2, 0]]},
+    "tf.broadcast_to": {"input": things.square, "shape": lambda: [2, 4, 4]},
+    "tf.reverse": {"tensor": things.square, "axis": lambda: [0]},
+    "tf.eye": {"num_rows": lambda: 3},
+    "tf.gather_nd": {"params": things.square, "indices": lambda: [[0, 3], [1, 1]]},
+    **{
+        f"tf.tensor_scatter_nd_{kind}": {
+            "tensor": things.square,
+            "indices": lambda: [[0, 3], [1, 1]],
+            "updates": lambda: [0.5, 2.0],
+        }
+        for kind in ("add", "update")
+    },
+    **{
+        f"tf.unsorted_segment_{kind}": {
+            "data": things.square,
+            "segment_ids": lambda: [0, 1, 1, 0],
+            "num_segments": lambda: 3,
+        }
+        for kind in ("sum", "mean")
+    },
+    "tf.clip_by_norm": {"t": things.square, "clip_norm": lambda: 0.5},
+    "tf.ensure_shape": {"x": things.square, "shape": lambda: [4, None]},
     "tf.range": {"start": lambda: 5},
     "tf.slice": {"input_": things.square, "begin": lambda: [0, 1], "size": lambda: [2, -1]},
     "tf.split": {"value": things.square, "num_or_size_splits": lambda: 2},

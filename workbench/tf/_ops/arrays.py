@@ -7,10 +7,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from workbench.tf._graph.convert import array
 from workbench.tf._graph.dtypes import as_dtype
-from workbench.tf._ops.math import public, sized
+from workbench.tf._ops.math import axes_of, public, sized
 from workbench.tf._ops.operands import inside, numbers, reals, wholes
 
 
@@ -87,6 +88,8 @@ def _segments(name: str, reduce: Callable[..., Any]) -> None:
         rows, ids = numbers(data), wholes(segment_ids)
         if ids.shape != rows.shape[: ids.ndim]:
             raise ValueError(f"the ids have shape {list(ids.shape)}, and the data {list(rows.shape)}")
+        if num_segments < 0:
+            raise ValueError("there cannot be fewer than no segments")
         flat = rows.reshape(-1, *rows.shape[ids.ndim :])
         places = jnp.where(ids.ravel() < 0, num_segments, ids.ravel())  # a last segment that nobody sees
         return reduce(flat, places, num_segments + 1)[:num_segments]
@@ -103,15 +106,14 @@ _segments("unsorted_segment_mean", _mean)
 
 @public("norm")
 def _norm(tensor: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    over = axis if axis is None or isinstance(axis, int) else tuple(axis)
-    return jnp.sqrt(jnp.sum(jnp.square(reals(tensor)), over, keepdims=keepdims))
+    return jnp.sqrt(jnp.sum(jnp.square(reals(tensor)), axes_of(axis), keepdims=keepdims))
 
 
 @public("l2_normalize")
 def _l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12) -> Any:
     given = reals(x)
-    over = axis if axis is None or isinstance(axis, int) else tuple(axis)
-    return given * jax.lax.rsqrt(jnp.maximum(jnp.sum(jnp.square(given), over, keepdims=True), epsilon))
+    least = np.float32(epsilon)
+    return given * jax.lax.rsqrt(jnp.maximum(jnp.sum(jnp.square(given), axes_of(axis), keepdims=True), least))
 
 
 @public("clip_by_norm")

@@ -17,6 +17,7 @@ from workbench.tf import _graph, _hooks
 from workbench.tf._graph.convert import check_depth, is_symbolic, plain, symbolic
 from workbench.tf._graph.in_models import of_model
 from workbench.tf._graph.variables import Variable
+from workbench.tf._ops.control import as_tensor
 
 
 @checked
@@ -42,9 +43,10 @@ def while_loop(
         raise KindError(f"loop_vars is {short(loop_vars)}", expected="a list of the loop's first values")
     try:
         check_depth(loop_vars)
-    except RecursionError as error:
+        flat, tree = jax.tree_util.tree_flatten(loop_vars, is_leaf=lambda each: isinstance(each, Variable))
+        flat = [as_tensor(each) for each in flat]
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise KindError(f"loop_vars is {short(loop_vars)}: {error}", expected="tensors, or numbers") from None
-    flat, tree = jax.tree_util.tree_flatten(loop_vars, is_leaf=lambda each: isinstance(each, Variable))
 
     def holds(*values: Any) -> Any:
         return called("cond", cond, *tree.unflatten(values))
@@ -67,7 +69,6 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     Errors: `InputError` for tensors of a Keras model, which would not keep the gradient.
     """
 
-    @jax.custom_gradient
     def computed(*values: Any) -> Any:
         made = called("f", f, *values)
         if not isinstance(made, tuple) or len(made) != 2 or not callable(made[1]):
@@ -81,6 +82,8 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 
         return (tuple(result) if isinstance(result, list) else result), pulled
 
+    differentiated = jax.custom_gradient(computed)
+
     @functools.wraps(f)
     def decorated(*args: Any) -> Any:
         if of_model(args):
@@ -89,8 +92,8 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
                 todo="call it in the call of a layer of your own",
             )
         if any(is_symbolic(each) for each in args):
-            return _graph.record("CustomGradient", computed, *(symbolic(each) for each in args))
-        return computed(*(jnp.asarray(plain(each)) for each in args))
+            return _graph.record("CustomGradient", differentiated, *(symbolic(each) for each in args))
+        return differentiated(*(jnp.asarray(plain(each)) for each in args))
 
     return decorated
 

@@ -127,12 +127,12 @@ for _name, _single in _UNARY.items():
     public(_name)(lambda x, _single=_single: _single(array(x)))
 
 
-def _axes(axis: Any) -> Any:
+def axes_of(axis: Any) -> Any:
     """An axis or several, as whole numbers; None is all."""
     if axis is None or (isinstance(axis, list | tuple) and not axis):
         return axis if axis is None else ()
     if isinstance(axis, list | tuple) or getattr(axis, "ndim", 0) == 1:
-        return tuple(_axes(each) for each in axis)
+        return tuple(axes_of(each) for each in axis)
     if isinstance(axis, bool):
         raise TypeError("an axis is a whole number")
     return operator.index(axis)
@@ -146,7 +146,7 @@ def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
         keep_dims: bool = False,
         reduction_indices: Any = None,
     ) -> Any:
-        chosen = _axes(axis if axis is not None else reduction_indices)
+        chosen = axes_of(axis if axis is not None else reduction_indices)
         return function(array(input_tensor), axis=chosen, keepdims=keepdims or keep_dims)
 
     return reduce
@@ -246,7 +246,7 @@ def _split(value: Any, num_or_size_splits: Any, axis: int = 0) -> Any:
 
 @public("squeeze")
 def _squeeze(input: Any, axis: Any = None) -> Any:
-    axes = _axes(axis)
+    axes = axes_of(axis)
     return jnp.squeeze(array(input), None if axes == () else axes)
 
 
@@ -315,7 +315,7 @@ def _one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, dt
 def _argmax(input: Any, axis: Any = 0, output_type: Any = "int32") -> Any:
     if str(as_dtype(output_type)) not in ("int32", "int64"):
         raise TypeError(f"places are int32, or int64, which is int32 on the IPU, and not {output_type}")
-    return jnp.argmax(array(input), _axes(axis)).astype("int32")
+    return jnp.argmax(array(input), axes_of(axis)).astype("int32")
 
 
 @public("where")
@@ -400,7 +400,7 @@ def _einsum(equation: str, *inputs: Any) -> Any:
 
 @public("tensordot")
 def _tensordot(a: Any, b: Any, axes: Any) -> Any:
-    return jnp.tensordot(array(a), array(b), axes if isinstance(axes, list | tuple) else _axes(axes))
+    return jnp.tensordot(array(a), array(b), axes if isinstance(axes, list | tuple) else axes_of(axes))
 
 
 @public("cumsum")
