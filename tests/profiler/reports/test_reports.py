@@ -15,6 +15,7 @@ import pytest
 import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.profiler.report_names import REPORTS
+from workbench.errors import InputError
 from workbench.profiler.advice.compare import compare
 from workbench.profiler.advice.tips import cycle_tips
 from workbench.profiler.profile import Profile
@@ -170,6 +171,33 @@ def test_tile_map_shows_steps_and_variables() -> None:
     assert tile_map.of("received", 2).values.sum() == 16_000
     column, row = tile_map.places
     assert len(set(zip(column.tolist(), row.tolist(), strict=True))) == 16
+
+
+def test_a_tile_map_moves_to_the_ipu_of_its_step_or_variable() -> None:
+    tile_map = PROFILES["pipeline"].tile_map.of(ipu=0)
+    # Step 4 is stage 1's: 500 cycles on each of 16 tiles of IPU 1. Step 9 copies from IPU 0 to IPU 1, both are busy.
+    found = tile_map.of("cycles", 4)
+    assert (found.ipu, found.values.tolist()) == (1, [500] * 16)
+    assert found.sentence.startswith("Tile map of IPU 1, cycles of 4: ")
+    assert [tile_map.of(quantity, 9).ipu for quantity in ("cycles", "sent", "received")] == [0, 0, 1]
+    assert tile_map.of("variable", "stage_1/kernel").ipu == 1
+    assert tile_map.of("parameter").ipu == 0
+    # What the other end of a copy sends is not sent here.
+    assert tile_map.of("sent", 9, ipu=1).values.tolist() == [0] * 16
+
+
+@pytest.mark.parametrize(
+    ("quantity", "item", "ipu", "said"),
+    [
+        ("cycles", 4, 0, "step 4 is not of IPU 0"),
+        ("received", 2, 1, "step 2 is not of IPU 1"),
+        ("variable", "stage_0/stash", 1, "variable 'stage_0/stash' is not of IPU 1"),
+    ],
+)
+def test_a_tile_map_of_an_ipu_without_the_step_is_refused(quantity: str, item: Any, ipu: int, said: str) -> None:
+    profile = PROFILES["pipeline"]
+    with pytest.raises(InputError, match=f"^{re.escape(said)}. Expected: an IPU that has it: {1 - ipu}"):
+        profile.tile_map.of(quantity, item, ipu=ipu)
 
 
 # Liveness

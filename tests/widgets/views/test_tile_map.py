@@ -10,9 +10,11 @@ import pytest
 
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.widgets.kit.javascript import evaluate
+from tests.widgets.large import large_profile
 from tests.widgets.views.payloads import columns
 from workbench.profiler.report import face
 from workbench.widgets.kit.frames import BLOCK
+from workbench.widgets.kit.selection import Selection
 from workbench.widgets.views import tile_map
 
 EVERY = pytest.mark.parametrize("make", [handmade_profile, handmade_pipeline])
@@ -121,9 +123,32 @@ def drawn_first(report: Any, ipu: int, node: str) -> Any:
 )
 def test_what_a_report_was_asked_for_is_drawn_and_said_of_each_ipu(quantity: str, item: Any, node: str) -> None:
     report = handmade_pipeline().tile_map.of(quantity, item)
-    for ipu in (0, 1):
+    for ipu in report.ipus:
         mine = report.of(quantity, item, ipu=ipu)
         assert drawn_first(report, ipu, node) == [mine.values.tolist(), mine.sentence]
+
+
+def test_an_ipu_without_what_was_asked_for_holds_zero_bytes_of_it_among_many_ipus(node: str) -> None:
+    profile = large_profile(ipus=12, tiles=32, steps=120)
+    table = profile.tables["variables"]
+    name = str(table["name"][table["ipu"] == 3][0])
+    report = profile.tile_map.of("variable", name)
+    other = next(ipu for ipu in range(12) if ipu not in report.ipus)
+    selection = Selection()
+    view = face("tile_map").widget(report, selection=selection)
+    selection.ipu = other
+    sent = columns(view.data, view.buffer)
+    assert view.data["held"] == [other]
+    assert sent["given"].tolist() == [0] * 32
+    # a variable chosen there does not bring the first IPU back
+    selection.variable = int(table["id"][table["ipu"] == other][0])
+    assert view.data["held"] == [other]
+
+
+def test_a_step_of_another_ipu_is_drawn_where_it_runs(node: str) -> None:
+    report = handmade_pipeline().tile_map.of("cycles", 3)  # stage 1's
+    assert drawn_first(report, 0, node)[0] == [0] * 16
+    assert drawn_first(report, 1, node)[0] == report.values.tolist()
 
 
 def test_a_category_is_drawn_and_said_in_its_own_words(node: str) -> None:

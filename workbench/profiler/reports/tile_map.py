@@ -42,25 +42,36 @@ class TileMap(Report):
 
     def __post_init__(self) -> None:
         ipu_of(self.profile, self.ipu)
-        known = ["total", "variable", *_STEP_COLUMNS, *self.profile.memory_categories]
-        if self.quantity not in known:
-            raise InputError(f"quantity is {self.quantity!r}", expected=f"one of: {', '.join(known)}")
-        if self.quantity in _STEP_COLUMNS:
-            step_of(self.profile, self.item)
-        elif self.quantity == "variable" and self.item not in self.profile.tables["variables"]["name"]:
-            raise InputError(f"item is {self.item!r}", expected="the name of a variable, a name of profile.variables")
+        _check(self.profile, self.quantity, self.item)
+        if self.ipu not in self.ipus:
+            what = "variable" if self.quantity == "variable" else "step"
+            places = ", ".join(map(str, self.ipus))
+            raise InputError(
+                f"{what} {self.item!r} is not of IPU {self.ipu}",
+                expected=f"an IPU that has it: {places}",
+                todo="give that ipu, or none: the map then moves there",
+            )
 
     @classmethod
     def from_profile(
         cls, profile: Profile, *, ipu: int | None = None, quantity: str = "total", item: str | int | None = None
     ) -> TileMap:
-        """The map of one IPU, by default that of the fullest tile."""
-        return cls(profile=profile, ipu=profile.peak.ipu if ipu is None else ipu, quantity=quantity, item=item)
+        """The map of one IPU, by default that of the fullest tile; see `of`."""
+        return cls(profile=profile, ipu=profile.peak.ipu).of(quantity, item, ipu=ipu)
 
     def of(self, quantity: str = "total", item: str | int | None = None, *, ipu: int | None = None) -> TileMap:
-        """The same map for something else."""
-        place = self.ipu if ipu is None else ipu
-        return TileMap(profile=self.profile, ipu=place, quantity=quantity, item=item)
+        """The same map for something else; without `ipu`, of a step or a variable that this IPU does not have, on the
+        first that has it."""
+        if ipu is None:
+            _check(self.profile, quantity, item)
+            active = _active(self.profile, quantity, item)
+            ipu = self.ipu if self.ipu in active else active[0]
+        return TileMap(profile=self.profile, ipu=ipu, quantity=quantity, item=item)
+
+    @cached_property
+    def ipus(self) -> list[int]:
+        """The IPUs that can be asked for: those that keep the variable, or both ends of the step; else all."""
+        return _active(self.profile, "cycles" if self.quantity in _STEP_COLUMNS else self.quantity, self.item)
 
     @property
     def unit(self) -> str:
@@ -87,6 +98,8 @@ class TileMap(Report):
 
     def _of_step(self, column: str) -> IntArray:
         steps = self.profile.tables["steps"]
+        if self.ipu not in _active(self.profile, self.quantity, self.item):
+            return np.zeros(self.profile.arrays["always_live"].shape[1], dtype=np.int64)  # the other end's
         return self.profile.vector(steps[column][np.flatnonzero(steps["id"] == self.item)[0]])
 
     @cached_property
@@ -138,3 +151,28 @@ class TileMap(Report):
         show = cycles_text if self.unit == "cycles" else bytes_text
         order = np.argsort(-self.values, kind="stable")[:5]
         return "\n".join([self.sentence, *(f"  tile {tile:>4}  {show(self.values[tile])}" for tile in order)])
+
+
+def _check(profile: Profile, quantity: str, item: str | int | None) -> None:
+    known = ["total", "variable", *_STEP_COLUMNS, *profile.memory_categories]
+    if quantity not in known:
+        raise InputError(f"quantity is {quantity!r}", expected=f"one of: {', '.join(known)}")
+    if quantity in _STEP_COLUMNS:
+        step_of(profile, item)
+    elif quantity == "variable" and item not in profile.tables["variables"]["name"]:
+        raise InputError(f"item is {item!r}", expected="the name of a variable, a name of profile.variables")
+
+
+def _active(profile: Profile, quantity: str, item: str | int | None) -> list[int]:
+    """The IPUs that keep a variable, or whose tiles are busy with a step, send or receive in it; of the rest all."""
+    everywhere = list(range(profile.ipus))
+    if quantity == "variable":
+        table = profile.tables["variables"]
+        return sorted(set(table["ipu"][table["name"] == item].tolist()))
+    if quantity not in _STEP_COLUMNS:
+        return everywhere
+    steps = profile.tables["steps"]
+    row = np.flatnonzero(steps["id"] == item)[0]
+    ipu, to = int(steps["ipu"][row]), int(steps["to_ipu"][row])
+    to = ipu if to < 0 else to
+    return everywhere if ipu < 0 else sorted({"sent": {ipu}, "received": {to}}.get(quantity, {ipu, to}))

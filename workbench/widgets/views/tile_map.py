@@ -52,15 +52,18 @@ def busy_cycles(profile: Profile) -> IntArray:
 
 
 def payload(
-    report: Report, variable: int | None = None, more: Mapping[str, tuple[str, Any]] | None = None
+    report: Report,
+    variable: int | None = None,
+    more: Mapping[str, tuple[str, Any]] | None = None,
+    ipu: int | None = None,
 ) -> tuple[dict[str, Any], bytes]:
-    """Bytes by category, busy cycles, where one variable is kept, and more columns."""
-    profile = report.profile
-    shown = tile_bytes.held(profile, report.ipu)
+    """Bytes by category, busy cycles, where one variable is kept, and more columns; of `ipu`, else the report's."""
+    profile, ipu = report.profile, report.ipu if ipu is None else ipu
+    shown = tile_bytes.held(profile, ipu)
     names, size = tile_bytes.by_category(profile.memory, shown)
     busy = busy_cycles(profile)[shown]
     columns: dict[str, tuple[str, Any]] = {"bytes": ("i4", size.reshape(-1)), "cycles": ("f8", busy.reshape(-1))}
-    about = tile_bytes.described(profile, report.ipu, names, "live at its fullest step")
+    about = tile_bytes.described(profile, ipu, names, "live at its fullest step")
     if variable is not None:
         table = profile.tables["variables"]
         kept = np.zeros((profile.ipus, about["tiles"]), dtype=np.int64)
@@ -89,11 +92,10 @@ def _first(report: Report, names: list[str]) -> dict[str, Any]:
 
 
 def _given(report: Report, ipus: Sequence[int]) -> IntArray:
-    """What the report was asked for on the tiles of `ipus`, of a variable nothing where it is not kept."""
-    table, found = report.profile.tables["variables"], np.zeros((len(ipus), len(report.values)), dtype=np.int64)
-    kept = set(table["ipu"][table["name"] == report.item].tolist()) if report.quantity == "variable" else set(ipus)
+    """What the report was asked for on the tiles of `ipus`, nothing on those that have no part in it."""
+    found = np.zeros((len(ipus), len(report.values)), dtype=np.int64)
     for row, ipu in enumerate(ipus):
-        if ipu in kept:
+        if ipu in report.ipus:
             found[row] = report.of(report.quantity, report.item, ipu=ipu).values
     return found
 
@@ -140,6 +142,7 @@ class TileMapView(View):
         self.follow(self._follow, "ipu")
 
     def _begin(self) -> None:
+        self._ipu = self._report.ipu
         self._refresh()
 
     def hear(self, message: Any) -> None:
@@ -153,11 +156,11 @@ class TileMapView(View):
         """Send another IPU's tiles when it is chosen, where not all are sent at once."""
         chosen = self.selection.ipu
         if chosen is not None and chosen < self._report.profile.ipus and chosen not in self.data["held"]:
-            self._report = self._report.of(self._report.quantity, self._report.item, ipu=chosen)
+            self._ipu = chosen
             self._refresh()
 
     def _refresh(self, change: Any = None) -> None:
-        self.send_payload(*payload(self._report, self.selection.variable))
+        self.send_payload(*payload(self._report, self.selection.variable, ipu=self._ipu))
 
 
 def widget(report: Report, selection: Selection | None = None) -> TileMapView:
