@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from tests.widgets.kit.javascript import evaluate
 from tests.widgets.large import large_profile
 from tests.widgets.views.payloads import columns
 from workbench.profiler.report import face
+from workbench.profiler.reports.memory import Memory
+from workbench.widgets.kit import tile_bytes
 from workbench.widgets.kit.frames import BLOCK
 from workbench.widgets.kit.selection import Selection
 from workbench.widgets.views import tile_map
@@ -167,3 +170,20 @@ def test_a_variable_is_drawn_where_it_is_kept(node: str) -> None:
     values, said = drawn_first(report, 1, node)
     assert values == [0] * 16
     assert said.startswith("Tile map of IPU 1, variable of stage_0/stash: 0 of 16 tiles")
+
+
+def test_another_ipu_is_shown_without_working_out_all_of_them_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = large_profile(ipus=12, tiles=32, steps=120)
+    first = tile_bytes.by_category(profile.memory, [0])
+    asked: list[int] = []
+    work = Memory.by_category.func
+    counted = cached_property(lambda report: asked.append(report.ipu) or work(report))
+    counted.__set_name__(Memory, "by_category")
+    monkeypatch.setattr(Memory, "by_category", counted)
+    names, values = tile_bytes.by_category(profile.memory, [7])
+    assert asked == [7]
+    assert names == first[0]
+    assert values.sum() == profile.memory.of(ipu=7).total.sum()
+    # Another measure has names of its own.
+    tile_bytes.by_category(profile.memory.of(measure="allocated"), [7])
+    assert sorted(asked[2:]) == list(range(12))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,11 +24,24 @@ def held(profile: Profile, ipu: int) -> list[int]:
 def by_category(memory: Memory, ipus: Sequence[int]) -> tuple[list[str], IntArray]:
     """Categories that have bytes on any IPU, in order, and of `ipus` int64[categories, ipus, tiles]."""
     profile = memory.profile
-    found = [memory.of(ipu=ipu).by_category for ipu in range(profile.ipus)]
-    names = [name for name in profile.memory_categories if any(name in part for part in found)]
+    found = {ipu: memory.of(ipu=ipu).by_category for ipu in ipus}
+    names = _names(memory, found)
     nothing = np.zeros(profile.arrays["always_live"].shape[1], dtype=np.int64)
     rows = [[found[ipu].get(name, nothing) for ipu in ipus] for name in names]
     return names, np.array(rows, dtype=np.int64).reshape(len(names), len(ipus), len(nothing))
+
+
+# Names of a profile by measure: another IPU is then shown without working out all of them again.
+_KNOWN: WeakKeyDictionary[Profile, dict[str, list[str]]] = WeakKeyDictionary()
+
+
+def _names(memory: Memory, found: Mapping[int, Mapping[str, IntArray]]) -> list[str]:
+    """Categories that have bytes on any IPU, of some of which the bytes are `found`."""
+    profile, known = memory.profile, _KNOWN.setdefault(memory.profile, {})
+    if memory.measure not in known:
+        parts = [found[ipu] if ipu in found else memory.of(ipu=ipu).by_category for ipu in range(profile.ipus)]
+        known[memory.measure] = [name for name in profile.memory_categories if any(name in part for part in parts)]
+    return known[memory.measure]
 
 
 def described(profile: Profile, ipu: int, names: list[str], measured: str) -> dict[str, Any]:
