@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from tests.browser.looking import eventually
 from tests.profiler.handmade import handmade_profile
 
 pytestmark = pytest.mark.browser
@@ -124,3 +125,19 @@ def test_layers_and_steps_are_gone_to_and_nothing_jumps(trace: Locator) -> None:
     canvas.press("[")
     expect(said).to_have_text(seen[-2])
     assert canvas.bounding_box() == high
+
+
+def test_a_step_chosen_in_another_view_comes_into_a_zoomed_trace_and_liveness(trace: Locator) -> None:
+    page, canvas = trace.page, trace.locator("canvas.wb-canvas")
+    canvas.focus()
+    for _ in range(5):
+        canvas.press("+")
+    first, last = ends(trace)
+    # The last step, which copies the loss to the host for 500 cycles: out of view now.
+    assert last < PROFILE.total_cycles - 500
+    page.locator("#view-liveness_view canvas.wb-canvas").focus()
+    for _ in range(30):
+        page.keyboard.press("ArrowRight")
+    eventually(page, lambda: ends(trace)[1] > PROFILE.total_cycles - 500, "the last step is in view")
+    moved = ends(trace)
+    assert moved[1] - moved[0] == pytest.approx(last - first, abs=2)

@@ -51,9 +51,32 @@ def test_the_next_place_of_a_step_is_behind_what_is_in_view_else_the_first() -> 
     assert heard.ask({"step": 3, "ipu": 0, "asked": 7})[0]["place"][0] == places[0]
 
 
+def test_a_step_chosen_elsewhere_is_found_from_the_window_on() -> None:
+    heard = Heard(handmade_profile())
+    places = [1_100 + turn * 3_360 + 1_040 for turn in range(3)]
+    inside = [places[1] + 100, places[1] + 200]  # in the middle of the second execution: it is there already
+    asked = {"step": 3, "ipu": None, "asked": 1}
+    for window, place in (
+        (inside, 1),
+        ([places[1] + 600, places[1] + 700], 2),
+        ([places[2] + 600, places[2] + 700], 0),
+    ):
+        told = {"place": [places[place], places[place] + 600], "asked": 1, "window": window}
+        assert heard.ask({**asked, "window": window}) == [told]
+
+
+def test_a_step_without_an_ipu_is_found_on_its_own() -> None:
+    # Of the pipeline's second stage, on IPU 1: behind the host, the first column and the first copy, and an exchange.
+    place = 600 + 600 + 200 + 100
+    asked = {"step": 4, "ipu": None, "asked": 1, "window": [0, 10]}
+    assert Heard(handmade_pipeline()).ask(asked)[0]["place"] == [place, place + 500]
+
+
 @pytest.mark.parametrize(
     "message",
     [
+        {"step": 3, "ipu": 0, "window": [0]},
+        {"step": 3, "ipu": 0, "window": None},
         {"range": [5]},
         {"range": [0, 10**12]},
         {"range": "ab"},

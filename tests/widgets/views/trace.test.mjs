@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {balanceText} from "../../../workbench/widgets/views/trace.js";
+import {balanceText, geometry, scrolledTo, windowAround} from "../../../workbench/widgets/views/trace.js";
 import {beginnings, edgeNear, levelsOf, nextOf, rangeOf, sharesOf} from "../../../workbench/widgets/views/trace_parts.js";
 
 const STRETCHES = [[0, 10, "enc/a/q"], [10, 20, "enc/a/k"], [20, 30, "enc/b/q"], [40, 50, "head"]];
@@ -62,4 +62,31 @@ test("a balance says over how many tiles it is", () => {
   assert.equal(balanceText(data, {balance: 0.987, active: 1472}), `${said} 98.7 % among its active tiles, 1,472 of 1,472`);
   assert.equal(balanceText(data, {balance: 0.5, active: 4.75}), `${said} 50.0 % among its active tiles, on average 4.8 of 1,472`);
   assert.equal(balanceText(data, {balance: 1, active: 0}), "No compute on IPU 2");
+});
+
+const many = (ipus, scrollTop = 0) => geometry({live: true, data: {lanes: [...Array(ipus).keys()]}, lanesAt: {scrollTop}}, 900);
+
+test("a drawing of many IPUs is no higher than a screen, and its lanes are scrolled to the last", () => {
+  for (const ipus of [1, 2, 4, 8]) assert.equal(many(ipus).height, many(ipus).all);
+  const {all, height, lane, room, box} = many(64);
+  assert.equal(all, 2166); // 54 above, 64 lanes of 30, 150 of tiles, 42 of axis
+  assert.ok(height <= 720 && box.y + box.h < height);
+  assert.equal(all - height, 64 * lane - room); // scrolled to the end the last lane is whole
+  assert.equal(many(64, 10 ** 6).scrolled, 64 * lane - room);
+});
+
+test("a lane is scrolled to only as far as it takes", () => {
+  const {lane, room} = many(64), seen = Math.floor(room / lane);
+  assert.equal(scrolledTo({lane, room, scrolled: 0}, 0), 0);
+  assert.equal(scrolledTo({lane, room, scrolled: 0}, seen - 1), 0);
+  assert.equal(scrolledTo({lane, room, scrolled: 0}, 63), 64 * lane - room);
+  assert.equal(scrolledTo({lane, room, scrolled: 500}, 2), 2 * lane);
+});
+
+test("a step out of view comes into its middle, with as much in view as before", () => {
+  assert.deepEqual(windowAround({from: 100, to: 200}, 500, 520), [460, 560]);
+  assert.deepEqual(windowAround({from: 100, to: 200}, 500, 1500), [500, 600]); // one longer than the window from its start on
+  assert.equal(windowAround({from: 100, to: 200}, 190, 300), null);
+  assert.equal(windowAround({from: 100, to: 200}, 120, 130), null);
+  assert.deepEqual(windowAround({from: 100, to: 200}, 200, 210), [155, 255]);
 });

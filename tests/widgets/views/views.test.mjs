@@ -3,7 +3,7 @@ import test from "node:test";
 
 import {causeCycles, freeOf, secondsText, tickTexts} from "../../../workbench/widgets/kit/lanes.js";
 import {chosenPlace} from "../../../workbench/widgets/kit/kernel.js";
-import {ceiling, highest, liveAt, runs} from "../../../workbench/widgets/views/liveness_view.js";
+import {bring, ceiling, highest, liveAt, runs} from "../../../workbench/widgets/views/liveness_view.js";
 import {columnsOf} from "../../../workbench/widgets/views/memory.js";
 import {offlineModel} from "../../../workbench/widgets/kit/offline.js";
 import {bytesAt, covering, fullest, rectangleAt} from "../../../workbench/widgets/views/xray.js";
@@ -132,4 +132,12 @@ test("the chosen step is found where it is chosen, its first place else, and on 
   assert.equal(place({step: 9, ipu: 0}), -1);
   assert.equal(place({step: 5, ipu: 1}), -1);
   assert.equal(place({position: 2}), -1);
+});
+
+test("liveness moves to a place that was chosen elsewhere, and is zoomed as before", () => {
+  const moved = (chosen) => { let at = null; bring({chosen, at: {from: 100, to: 140}, zoom: {set: (...to) => { at = to; }}}); return at; };
+  assert.deepEqual(moved(500), [480, 520]);
+  assert.deepEqual(moved(140), [120, 160]); // the first behind what is in view
+  assert.equal(moved(139), null);
+  assert.equal(moved(-1), null);
 });

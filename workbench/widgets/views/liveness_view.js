@@ -198,11 +198,17 @@ function panel(view) {
   ui.announce(`${heading}: ${parts}`);
 }
 
+// What is chosen comes into view, wherever it was chosen, with as many places in view as before.
+export function bring({chosen, at, zoom}) {
+  const wide = at.to - at.from;
+  if (chosen >= 0 && (chosen < at.from || chosen >= at.to)) zoom.set(chosen - wide / 2, chosen + wide / 2);
+}
+
 function choose(view, position) {
   if (view.peak < 0) return;
   view.chosen = Math.max(0, Math.min(view.columns.live.length - 1, position));
-  const {data, columns, at} = view, wide = at.to - at.from;
-  if (view.chosen < at.from || view.chosen >= at.to) view.zoom.set(view.chosen - wide / 2, view.chosen + wide / 2);
+  const {data, columns} = view;
+  bring(view);
   select(view.selection, {position: view.chosen, step: columns.step[view.chosen], ipu: data.ipu, layer: data.layers[columns.layer[view.chosen]] || null});
   panel(view);
   view.canvas.redraw();
@@ -300,7 +306,9 @@ async function render({model, el}) {
     watch(model, ["data"], () => { load(view, model); furnish(view, model); view.canvas.redraw(); }),
     watch(selection, ["ipu", "step", "position", "variable", "layer"], () => {
       if (view.data.lanes) { furnish(view, model); view.canvas.redraw(); return; }
+      const before = view.chosen;
       view.chosen = chosenPlace(selection, view.data.ipu, view.columns.step);
+      if (view.chosen !== before) bring(view);
       panel(view);
       view.canvas.redraw();
     }),

@@ -3,25 +3,32 @@ import {causeCycles, drawBins, lanesOf, secondsText, tickTexts} from "../kit/lan
 import {gripOf, placeGrips} from "../kit/marks.js";
 import {LEVEL, MAP, drags, drawLevels, drawMap, drawMarks, edgeNear, levelsOf, nextOf, rangeOf} from "./trace_parts.js";
 
-const LEFT = 62, TOP = MAP + 24, BELOW = 42, BANDS = 150;
+const LEFT = 62, TOP = MAP + 24, BELOW = 42, BANDS = 150, MOST = 640;
 const WAIT_MS = 50;
 
-function geometry(view, width) {
+// Many lanes are scrolled between the small picture and the axis, which stay: the drawing is never higher than MOST.
+export function geometry(view, width) {
   const ipus = view.data.lanes.length;
   const levels = ipus > 6 ? 0 : ipus > 2 ? 1 : 3;
   const sizes = ipus > 6 ? {phase: 16, direction: 4, gap: 6} : {phase: ipus > 2 ? 34 : 64, direction: 8, gap: 14};
   Object.assign(sizes, {levels, layer: levels * LEVEL});
   const lane = sizes.phase + sizes.direction + sizes.layer + sizes.gap + 4;
   const bands = view.live || view.data.bands ? BANDS : 0; // a place is kept for them, so that nothing below jumps
-  return {...sizes, lane, bands, height: TOP + ipus * lane + bands + BELOW, box: {x: LEFT, y: TOP, w: width - LEFT - 14, h: ipus * lane + bands - 8}};
+  const all = TOP + ipus * lane + bands + BELOW, height = Math.min(all, MOST), room = height - TOP - bands - BELOW, hidden = all - height;
+  return {...sizes, lane, bands, all, height, room, scrolled: Math.min(hidden, view.lanesAt?.scrollTop ?? 0), box: {x: LEFT, y: TOP, w: width - LEFT - 14, h: room + bands - 8}};
 }
+
+// How far lanes have to be scrolled so that one of them is seen whole.
+export const scrolledTo = ({scrolled, lane, room}, place) => Math.max((place + 1) * lane - room, Math.min(place * lane, scrolled));
 
 function draw(view, ctx, width, height, t) {
   const sizes = geometry(view, width), {box} = sizes, {at} = view;
   view.box = box;
   const x = (view.x = scale(at.from, at.to, box.x, box.x + box.w));
-  view.data.lanes.forEach((ipu, i) => {
-    const y = TOP + i * sizes.lane;
+  const laneTop = (i) => TOP - sizes.scrolled + i * sizes.lane;
+  const onLanes = (left, paint) => { ctx.save(); ctx.beginPath(); ctx.rect(left, TOP - 2, box.x + box.w - left, sizes.room - 6); ctx.clip(); paint(); ctx.restore(); };
+  onLanes(0, () => view.data.lanes.forEach((ipu, i) => {
+    const y = laneTop(i);
     font(ctx, t, 12, 600);
     ctx.fillStyle = t.text;
     ctx.textAlign = "left";
@@ -36,7 +43,14 @@ function draw(view, ctx, width, height, t) {
     ctx.globalAlpha = 0.45;
     ctx.fillRect(box.x, y, box.w, sizes.phase);
     ctx.globalAlpha = 1;
-  });
+  }));
+  if (sizes.all > sizes.height) {
+    font(ctx, t, 11);
+    ctx.fillStyle = t.muted;
+    ctx.textAlign = "left";
+    ctx.textBaseline = "top";
+    ctx.fillText("↕ scroll", 8, TOP + sizes.room);
+  }
   ctx.save();
   ctx.beginPath();
   ctx.rect(box.x, 0, box.w, height);
@@ -45,9 +59,9 @@ function draw(view, ctx, width, height, t) {
   for (const shown of covers ? [view] : [view.overview, view]) {
     const from = Math.max(x(shown.data.from), box.x), to = Math.min(x(shown.data.to), box.x + box.w);
     if (shown === view && !covers) ctx.clearRect(from, 0, Math.max(0, to - from), box.h + TOP);
-    shown.lanes.forEach((lane, i) => drawLane(view, shown, lane, ctx, TOP + i * sizes.lane, sizes, t));
+    onLanes(box.x, () => shown.lanes.forEach((lane, i) => { if (laneTop(i) > TOP - sizes.lane && laneTop(i) < TOP + sizes.room) drawLane(view, shown, lane, ctx, laneTop(i), sizes, t); }));
   }
-  if (sizes.bands) drawBands(view, ctx, TOP + view.data.lanes.length * sizes.lane, t);
+  if (sizes.bands) drawBands(view, ctx, TOP + sizes.room, t);
   drawMarks(view, ctx, t, MAP + 4, box.y + box.h);
   if (view.stretch) { ctx.fillStyle = t.accent; ctx.fillRect(x(view.stretch[0]), TOP - 6, Math.max(3, x(view.stretch[1]) - x(view.stretch[0])), 3); }
   ctx.restore();
@@ -149,9 +163,9 @@ function drawBands(view, ctx, y, t) {
 }
 
 function blockAt(view, px, py) {
-  const sizes = geometry(view, view.ui.canvas.clientWidth), row = Math.floor((py - TOP) / sizes.lane), lane = view.lanes[row];
-  if (!lane || px < view.box.x) return null;
-  const cycle = view.x.invert(px), i = lastAtMost(lane.start, cycle), inside = py - TOP - row * sizes.lane;
+  const sizes = geometry(view, view.ui.canvas.clientWidth), down = py - TOP + sizes.scrolled, row = Math.floor(down / sizes.lane), lane = view.lanes[row];
+  if (!lane || px < view.box.x || py > TOP + sizes.room || (sizes.scrolled && py < TOP)) return null;
+  const cycle = view.x.invert(px), i = lastAtMost(lane.start, cycle), inside = down - row * sizes.lane;
   const layer = lastAtMost(lane.layerStart, cycle), inLayer = layer >= 0 && cycle < lane.layerStart[layer] + lane.layerCycles[layer];
   const found = {lane, cycle, layer: inLayer ? view.data.layers[lane.layer[layer]] : "", direction: inLayer ? view.data.directions[lane.direction[layer]].label : "", onLayer: inside > sizes.phase + sizes.direction};
   const reach = 2 * (view.x.invert(1) - view.x.invert(0));
@@ -174,6 +188,13 @@ function about(view, block) {
     (info.sent > 0 || info.received > 0) && `${bytesText(info.sent)} sent, ${bytesText(info.received)} received`].filter(Boolean);
 }
 
+// What is chosen here is in sight, or is gone to.
+function choose(view, what) {
+  view.own = true;
+  select(view.selection, what);
+  view.own = false;
+}
+
 function pick(view, px, py) {
   const block = blockAt(view, px, py);
   if (!block) return;
@@ -182,7 +203,7 @@ function pick(view, px, py) {
     return;
   }
   view.block = block;
-  select(view.selection, {step: block.lane.step[block.i], ipu: block.lane.ipu, layer: block.info.layer || null, position: null});
+  choose(view, {step: block.lane.step[block.i], ipu: block.lane.ipu, layer: block.info.layer || null, position: null});
 }
 
 function hover(view, show) {
@@ -242,10 +263,38 @@ function panel(view) {
 // The next execution of a step behind what is in view, or its first: the kernel knows where, a stored page what it holds.
 function toStep(view, row) {
   view.block = null;
-  select(view.selection, {step: row.step, layer: row.layer || null, ipu: row.ipu, position: null});
+  choose(view, {step: row.step, layer: row.layer || null, ipu: row.ipu, position: null});
   if (view.live) view.model.send({step: row.step, ipu: row.ipu, asked: (view.asked = (view.asked ?? 0) + 1)});
   else for (const {start, cycles, step} of view.lanes) { const i = step.indexOf(row.step); if (i >= 0) return show(view, start[i], start[i] + cycles[i]); }
   return undefined;
+}
+
+function bringLane(view) {
+  const lane = view.data.lanes.indexOf(view.selection.get("ipu")), sizes = geometry(view, 900);
+  if (lane >= 0 && sizes.all > sizes.height) view.lanesAt.scrollTop = scrolledTo(sizes, lane);
+}
+
+// A step that is chosen elsewhere comes into view, with as many cycles in view as before.
+function bring(view) {
+  const {data, selection} = view, ipu = selection.get("ipu") ?? null, lane = data.lanes.indexOf(ipu);
+  const step = selection.get("step") ?? null, {from, to} = view.at;
+  if (view.own || step === null || (from <= 0 && to >= data.total_cycles)) return;
+  const lanes = lane < 0 ? view.lanes : [view.lanes[lane]], blocks = lanes.flatMap(({start, cycles, step: of}) => [...start.keys()].filter((i) => of[i] === step).map((i) => [start[i], start[i] + cycles[i]]));
+  if (blocks.some(([first, last]) => first < to && last > from)) return;
+  if (view.live) view.model.send({step, ipu, asked: (view.asked = (view.asked ?? 0) + 1), window: rangeOf(from, to, data.total_cycles)});
+  else if (blocks.length) into(view, ...(blocks.find(([first]) => first >= from) ?? blocks[0]));
+}
+
+function into(view, first, last) {
+  const at = windowAround(view.at, first, last);
+  if (at) view.zoom.set(...at);
+}
+
+// The window of the same width around a stretch; null where a part of it is in view.
+export function windowAround({from, to}, first, last) {
+  if (first < to && last > from) return null;
+  const middle = (first + Math.min(last, first + to - from)) / 2, half = (to - from) / 2;
+  return [middle - half, middle + half];
 }
 
 // A stretch in the middle of the picture, with as much again on either side, unless it is seen well already.
@@ -286,7 +335,7 @@ function measured(view) {
 const toggleMarks = (view) => setMarks(view, view.marks ? null : [view.at.from + (view.at.to - view.at.from) / 3, view.at.to - (view.at.to - view.at.from) / 3]);
 
 function hears(view, message) {
-  if (message?.told) { view.told = message.told; panel(view); } else if (message?.place && message.asked === view.asked) show(view, ...message.place);
+  if (message?.told) { view.told = message.told; panel(view); } else if (message?.place && message.asked === view.asked) (message.window ? into : show)(view, ...message.place);
 }
 
 function load(view, model) {
@@ -327,6 +376,8 @@ function keys(view) {
     const by = {ArrowLeft: -0.15, ArrowRight: 0.15, PageUp: -0.9, PageDown: 0.9}[event.key], plain = !event.ctrlKey && !event.metaKey && !event.altKey;
     const own = plain && {"[": () => toLayer(view, -1), "]": () => toLayer(view, 1), t: () => toggleMarks(view), d: () => view.data.dearest.length && toStep(view, view.data.dearest[0])}[event.key.toLowerCase()];
     if (own) { own(); return event.preventDefault(); }
+    const down = {ArrowUp: -1, ArrowDown: 1}[event.key], {all, height, lane} = geometry(view, 900);
+    if (down && all > height) { view.lanesAt.scrollTop += down * lane; return event.preventDefault(); }
     if (!by) return view.zoom.key(event);
     const wide = view.at.to - view.at.from;
     view.zoom.set(view.at.from + by * wide, view.at.to + by * wide);
@@ -335,9 +386,11 @@ function keys(view) {
 }
 
 function furnish(view) {
-  const {data, ui} = view, {height} = geometry(view, 900);
+  const {data, ui} = view, {all, height} = geometry(view, 900);
   ui.say(data.sentence);
-  ui.canvas.style.height = `${height}px`;
+  ui.canvas.style.height = view.lanesAt.style.height = `${height}px`;
+  ui.canvas.parentNode.style.height = `${all}px`;
+  view.lanesAt.classList.toggle("wb-lanes", all > height);
   const directions = data.directions.filter((_, i) => view.lanes.some((lane) => lane.direction.includes(i)));
   const seen = view.overview.data.by_cause;
   ui.legend.replaceChildren(...[...data.busy.filter((_, c) => seen[data.busy_names[c]]), ...directions].map((key) => h("span", {class: "wb-key"}, swatch(key), h("span", {text: key.label}))),
@@ -361,6 +414,8 @@ async function render({model, el}) {
   }
   const ui = (view.ui = frame(el, {title: "Trace", sentence: data.sentence, side: true}));
   ui.root.classList.add("wb-trace");
+  view.lanesAt = h("div", {onscroll: () => view.canvas.redraw()}, h("div", {}, ui.canvas));
+  ui.plot.prepend(view.lanesAt);
   view.canvas = surface(ui.canvas, (...args) => draw(view, ...args));
   drags(view, ui.canvas, (from, to) => setMarks(view, from === null ? null : [from, to]), () => settle(view, model));
   view.zoom = panZoom(ui.canvas, view.at, {span: () => [0, data.total_cycles], least: () => Math.min(20, data.total_cycles), area: () => view.box,
@@ -377,7 +432,7 @@ async function render({model, el}) {
   keys(view);
   furnish(view);
   const offs = [watch(model, ["data"], () => { load(view, model); furnish(view); view.canvas.redraw(); }),
-    watch(view.selection, ["layer"], () => { view.stretch = null; }), watch(view.selection, ["step", "steps", "layer", "tile", "micro_batch"], () => { panel(view); view.canvas.redraw(); })];
+    watch(view.selection, ["layer"], () => { view.stretch = null; }), watch(view.selection, ["step", "steps", "layer", "tile", "micro_batch"], () => { panel(view); view.canvas.redraw(); }), watch(view.selection, ["ipu"], () => bringLane(view)), watch(view.selection, ["step"], () => bring(view))];
   return () => { clearTimeout(view.later); clearTimeout(view.measured); model.off?.("msg:custom", arrived); offs.forEach((off) => off()); view.canvas.dispose(); };
 }
 

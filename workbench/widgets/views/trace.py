@@ -16,6 +16,7 @@ from workbench.base.collection import paused_collection
 from workbench.base.units import count_text
 from workbench.base.whole import whole
 from workbench.errors import InputError
+from workbench.profiler.memory.live_bytes import ipus_of_step
 from workbench.profiler.places import ipu_of, step_of
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
@@ -223,22 +224,36 @@ class TraceView(View):
             self._show(None)
 
     def hear(self, message: Any) -> None:
-        """`{"range": [from, to]}` measures a range of cycles, `{"step": id, "ipu": n, "asked": n}` asks where a step is
-        next executed."""
+        """`{"range": [from, to]}` measures a range of cycles; `{"step": id, "ipu": n, "asked": n}` asks where a step is
+        next executed behind what is in view, with `"window": [from, to]` from that window on."""
         asked = message if isinstance(message, dict) else {}
         if "range" in asked:
             self._measure(asked["range"])
         elif "step" in asked:
-            place = self._next(asked.get("step"), asked.get("ipu"))
-            if place is not None:
-                self.send({"place": place, "asked": asked.get("asked")})
+            self._find(asked)
 
-    def _measure(self, wanted: Any) -> None:
+    def _find(self, asked: dict[str, Any]) -> None:
+        window = self._cycles(asked["window"]) if "window" in asked else None
+        if "window" in asked and window is None:
+            return
+        place = self._next(asked.get("step"), asked.get("ipu"), window)
+        if place is not None:
+            self.send({"place": place, "asked": asked.get("asked"), **({"window": list(window)} if window else {})})
+
+    def _cycles(self, wanted: Any) -> tuple[int, int] | None:
+        """Both ends of a window that a page asks for, None for nonsense."""
         total = self._report.profile.total_cycles
         try:
             first, last = (whole("range", end, least=0, most=total) for end in wanted)
         except (InputError, TypeError, ValueError):
-            return  # nothing that the page asks for
+            return None
+        return first, last
+
+    def _measure(self, wanted: Any) -> None:
+        asked = self._cycles(wanted)
+        if asked is None:
+            return
+        first, last = asked
         ipu = min(self.selection.ipu or 0, self._report.profile.ipus - 1)
         told = {
             "range": [first, last],
@@ -247,18 +262,20 @@ class TraceView(View):
         }
         self.send({"told": told})
 
-    def _next(self, step: Any, ipu: Any) -> list[int] | None:
-        """The cycles of the first execution that begins behind the visible range, else of the first of all."""
+    def _next(self, step: Any, ipu: Any, window: tuple[int, int] | None = None) -> list[int] | None:
+        """The cycles of the first execution that touches a window or comes behind it, else of the first of all; without
+        a window the first that begins behind the visible range. Without an IPU, on the first that runs the step."""
         profile = self._report.profile
         try:
-            ipu, step = ipu_of(profile, ipu), step_of(profile, step)
+            step = step_of(profile, step)
+            ipu = next(iter(ipus_of_step(profile, step)), 0) if ipu is None else ipu_of(profile, ipu)
         except InputError:
             return None
         begin = int(self.window[1]) if len(self.window) == 2 else 0
-        for first in dict.fromkeys((begin, 0)):
+        for first in dict.fromkeys((begin if window is None else window[0], 0)):
             walk = profile.timeline.walk(first, profile.total_cycles, ipu)
             for _, block in zip(range(LOOKED_AT), walk, strict=False):
-                if block.node.step == step and block.start >= first:
+                if block.node.step == step and (block.start >= first or window is not None):
                     return [int(block.start), int(block.end)]
         return None
 
