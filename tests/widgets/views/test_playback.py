@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from tests.profiler.builder import TILES, Builder, spread
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.widgets.kit.javascript import evaluate
 from tests.widgets.views.payloads import columns
@@ -132,6 +133,22 @@ def test_a_view_sends_the_block_that_is_asked_for_and_follows_the_ipu() -> None:
     assert sent["place"].tolist() == list(block_of(profile.playback.of(ipu=0), last))
     selection.ipu = 1
     assert view.data["ipu"] == 1
+
+
+def test_the_player_opens_where_the_fullest_tile_is_fullest() -> None:
+    build = Builder("one tile at a step, many at another")
+    build.variable("alone", "activation", spread(8_000, [5]), lives=[(0, 0)])
+    build.variable("everywhere", "activation", spread(TILES * 4_000), lives=[(1, 1)])
+    for name in ("first", "second"):
+        build.step("OnTileExecute", name, 10)
+    build.timeline = [{"ipu": 0, "position": step, "step": step} for step in (0, 1)]
+    build.meta["total_cycles"] = 20
+    profile = build.profile({"entry": ["sequence", "", [["step", 0], ["step", 1]]], "functions": {}})
+    # 8,000 bytes on tile 5 at the first step; at the second 64,000 in all, but no more than 4,000 on a tile.
+    assert profile.liveness_view.peak_position == 1
+    assert (profile.peak.tile, profile.peak.step) == (5, 0)
+    found = profile.playback.data
+    assert (found["step"], found["fullest_tile"], found["fullest_tile_bytes"]) == (0, 5, 8_000)
 
 
 def test_other_places_are_refused() -> None:

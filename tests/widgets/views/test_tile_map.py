@@ -76,7 +76,7 @@ def test_a_chosen_step_is_found_where_it_is_chosen(make: Any) -> None:
             assert told["at"] == np.flatnonzero(steps == step)[0]
         for nothing in (None, 10**6, "0"):
             ((told, _),) = asked(view, {"program": {"ipu": ipu, "step": nothing, "position": 0}})
-            assert told["at"] == profile.liveness_view.of(ipu=ipu).peak_position
+            assert told["at"] == profile.playback.of(ipu=ipu).position
 
 
 @pytest.mark.parametrize(

@@ -55,15 +55,18 @@ class Playback(Report):
 
     @classmethod
     def from_profile(cls, profile: Profile, *, ipu: int | None = None, position: int | None = None) -> Playback:
-        """The playback of an IPU (by default that of the fullest tile) at a position, by default the fullest."""
-        place = profile.peak.ipu if ipu is None else ipu
-        ipu_of(profile, place)
+        """The playback of an IPU (by default that of the fullest tile) at a position, by default where most is live on
+        its fullest tile: on the peak's IPU that is the peak of the other reports."""
+        place = ipu_of(profile, profile.peak.ipu if ipu is None else ipu)
         if position is None:
-            position = profile.liveness_view.of(ipu=place).peak_position
+            arrays = profile.arrays
+            highest = int((arrays["always_live"][place] + arrays["live_peak"][place]).argmax())
+            tile = profile.peak.tile if place == profile.peak.ipu else highest
+            position = int(arrays["live_peak_position"][place, tile])
         return cls(profile=profile, ipu=place, position=position)
 
     def of(self, *, ipu: int | None = None, position: int | None = None) -> Playback:
-        """The same playback of another IPU, or at another position, by default the fullest."""
+        """The same playback of another IPU, or at another position, by default where its fullest tile is."""
         return Playback.from_profile(self.profile, ipu=self.ipu if ipu is None else ipu, position=position)
 
     @cached_property
