@@ -91,7 +91,7 @@ def test_pictures_by_keys_say_the_change_of_a_tile(page: Page, reports: tuple[Co
         for _ in range(40):
             page.keyboard.press("ArrowLeft")
         for tile in range(3):
-            assert page.locator(".wb-side h4").first.inner_text() == f"Tile {tile} of IPU {ipu}"
+            assert page.locator(".wb-side h4").first.inner_text() == f"Tile {tile:,} of IPU {ipu}"
             said = page.locator(".wb-change").inner_text().partition("(")[2].removesuffix(" B)")
             assert number(said) == sign * (sizes[1][tile] - sizes[0][tile])
             page.keyboard.press("ArrowDown")

@@ -52,7 +52,7 @@ def test_a_tip_shows_what_it_is_about_in_the_other_views(chromium: Browser, tmp_
     page.goto(profile.to_html(tmp_path / "profile.html").as_uri())
     page.locator("#view-insights").get_by_role("button", name="Show in the other views").first.click()
     heading = page.locator("#view-tile_map .wb-side h4").first
-    expect(heading).to_have_text(f"Tile {profile.peak.tile} of IPU {profile.peak.ipu}")
+    expect(heading).to_have_text(f"Tile {profile.peak.tile:,} of IPU {profile.peak.ipu}")
     page.locator("#view-insights canvas.wb-canvas").focus()
     page.keyboard.press("ArrowRight")
     first = profile.insights.histogram["tiles"].iloc[0]

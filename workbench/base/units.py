@@ -34,8 +34,8 @@ def count_text(value: int | float) -> str:
 
 
 def things_text(count: int, thing: str) -> str:
-    """1, `"stage"` → `"1 stage"`; 4 → `"4 stages"`."""
-    return f"{count} {plural(count, thing)}"
+    """1, `"stage"` → `"1 stage"`; 1472, `"tile"` → `"1,472 tiles"`."""
+    return f"{count:,} {plural(count, thing)}"
 
 
 def plural(count: int, thing: str) -> str:

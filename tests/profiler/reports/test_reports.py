@@ -15,6 +15,7 @@ import pytest
 import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.profiler.report_names import REPORTS
+from tests.widgets.large import large_profile
 from workbench.errors import InputError
 from workbench.profiler.advice.compare import compare
 from workbench.profiler.advice.tips import cycle_tips
@@ -505,3 +506,22 @@ def test_reports_of_an_ipu_share_what_stands_at_its_positions() -> None:
     assert second is not first
     assert not first.name.flags.writeable
     assert handmade_pipeline().playback.of(ipu=0).there is not first
+
+
+# Numbers in words
+
+
+def test_one_is_said_of_one_and_thousands_are_grouped() -> None:
+    many = large_profile(ipus=1, tiles=1472, steps=2_400)
+    assert " of 1,472 tiles, from " in many.tile_map.sentence
+    assert "1,472 tiles x " in many.summary.to_text()
+    last = int(many.steps["id"].max())
+    assert last >= 1_000
+    assert many.tile_map.of("cycles", last).sentence.startswith(f"Tile map of IPU 0, cycles of {last:,}: ")
+    assert f"place {last:,} of {last + 1:,}: " in many.playback.of(position=last).sentence
+    assert many.xray.of(ipu=0, tile=1_471).sentence.startswith("Tile 1,471 of IPU 0: ")
+    one = large_profile(ipus=1, tiles=1, steps=120)
+    assert "1 of 1 tile, from " in one.tile_map.sentence
+    # The loss is one tile's alone.
+    assert "loss/softmax, 1 tile computes, 90 cycles" in PROFILES["fits"].playback.of(position=7).sentence
+    assert "dense_2/matmul, 4 tiles compute, " in PROFILES["fits"].playback.of(position=6).sentence

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.arrays import IntArray
-from workbench.base.units import bytes_text, cycles_text
+from workbench.base.units import bytes_text, cycles_text, things_text
 from workbench.errors import InputError
 from workbench.profiler.advice.explain import explain_term
 from workbench.profiler.advice.explanation import Explanation
@@ -239,16 +239,16 @@ class Exchange(Report):
         told = self.data
         if self.step < 0:
             return f"Exchange: {self.untold}"
-        ends = f"tile {told['tile']} of IPU {told['ipu']} receives {bytes_text(told['received_bytes'])}"
+        ends = f"tile {told['tile']:,} of IPU {told['ipu']} receives {bytes_text(told['received_bytes'])}"
         if not told["untold"]:
-            ends += f" from {_tiles(told['senders'])}"
+            ends += f" from {things_text(told['senders'], 'tile')}"
         ends += f" and sends {bytes_text(told['sent_bytes'])}"
         if not told["untold"]:
-            ends += f" to {_tiles(told['receivers'])}"
+            ends += f" to {things_text(told['receivers'], 'tile')}"
         by = f", decided by {told['decided_by']}" if told["decided_by"] else ""
         return (
-            f"Exchange {told['name']} (step {told['step']}, {cycles_text(told['step_cycles'])}): {ends}, "
-            f"in {told['pieces']} pieces, {cycles_text(told['cycles'])}{by}"
+            f"Exchange {told['name']} (step {told['step']:,}, {cycles_text(told['step_cycles'])}): {ends}, "
+            f"in {things_text(told['pieces'], 'piece')}, {cycles_text(told['cycles'])}{by}"
             + (f"; {told['untold']}" if told["untold"] else "")
         )
 
@@ -271,10 +271,6 @@ def dearest(profile: Profile, rows: IntArray) -> int:
     between = rows[table["cause"][rows] == "exchange"]
     rows = between if len(between) else rows
     return int(table["id"][rows[table["total_cycles"][rows].argmax()]]) if len(rows) else -1
-
-
-def _tiles(count: int) -> str:
-    return f"{count} tile" if count == 1 else f"{count} tiles"
 
 
 def _parts(inputs: Mapping[str, Any]) -> dict[str, IntArray]:

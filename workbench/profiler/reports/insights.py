@@ -154,7 +154,7 @@ class Insights(Report):
         mine = compute[compute["id"] == lost.idxmax()]
         balance = percent_text(mine["tile_balance"].iloc[0])
         told = (
-            f"step {lost.idxmax()} {some_text(mine['name'].unique().tolist(), 1)} waits for its slowest tile: "
+            f"step {lost.idxmax():,} {some_text(mine['name'].unique().tolist(), 1)} waits for its slowest tile: "
             f"balance {balance}, {cycles_text(lost.max())} lost in all"
         )
         yield told, {"ipu": int(mine["ipu"].iloc[0]), "step": int(mine["id"].iloc[0])}
@@ -180,7 +180,7 @@ class Insights(Report):
         name, size = next(iter(self.peak_categories.items()))
         peak = self.profile.peak
         first = f"; {self.tips[0]}" if self.tips else ""
-        return f"At the peak on tile {peak.tile} most is {CATEGORY_WORDS[name]}, {bytes_text(size)}{first}"
+        return f"At the peak on tile {peak.tile:,} most is {CATEGORY_WORDS[name]}, {bytes_text(size)}{first}"
 
     def to_pandas(self) -> pd.DataFrame:
         """The largest variables."""
@@ -190,7 +190,7 @@ class Insights(Report):
         """Highest tiles, what is at the peak, largest variables and tips."""
         lines = [self.sentence + ".", "Highest tiles, at their fullest step:"]
         lines += [
-            f"  tile {row['tile']} of IPU {row['ipu']}  {bytes_text(row['needed_bytes'])}"
+            f"  tile {row['tile']:,} of IPU {row['ipu']}  {bytes_text(row['needed_bytes'])}"
             for row in records(self.highest_tiles)
         ]
         lines.append("At the peak:")

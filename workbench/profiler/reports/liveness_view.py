@@ -162,10 +162,10 @@ class LivenessView(Report):
     def sentence(self) -> str:
         """Always-live bytes, the peak and where it is."""
         data = self.data
-        where = f"IPU {self.ipu}" if self.tile is None else f"tile {self.tile} of IPU {self.ipu}"
+        where = f"IPU {self.ipu}" if self.tile is None else f"tile {self.tile:,} of IPU {self.ipu}"
         return (
             f"Liveness of {where}: {bytes_text(data['always_live_bytes'])} always live, and at most "
-            f"{bytes_text(data['peak_live_bytes'])} more, at step {data['peak_step']} ({data['peak_step_name']})"
+            f"{bytes_text(data['peak_live_bytes'])} more, at step {data['peak_step']:,} ({data['peak_step_name']})"
         )
 
     def to_pandas(self) -> pd.DataFrame:

@@ -156,7 +156,7 @@ class Memory(Report):
         parts = " and ".join(f"{CATEGORY_WORDS[name]} {bytes_text(size)}" for name, size in largest)
         what = "at each tile's fullest step" if self.measure == "peak" else "allocated"
         return (
-            f"Memory of IPU {self.ipu} {what}: tile {data['fullest_tile']} is fullest with "
+            f"Memory of IPU {self.ipu} {what}: tile {data['fullest_tile']:,} is fullest with "
             f"{bytes_text(data['fullest_tile_bytes'])}{self._besides()} of {bytes_text(data['bytes_per_tile'])}, "
             f"the average is {bytes_text(data['total_bytes'] / len(self.total))}; most is {parts}"
         )
@@ -182,7 +182,7 @@ class Memory(Report):
         """The sentence and the categories over all tiles."""
         lines = [
             f"  {name.replace('_', ' '):<30} {bytes_text(amount.sum()):>12}  "
-            f"at most {bytes_text(amount.max())} on tile {int(amount.argmax())}"
+            f"at most {bytes_text(amount.max())} on tile {int(amount.argmax()):,}"
             for name, amount in self.by_category.items()
         ]
         return "\n".join([self.sentence, *lines])

@@ -13,7 +13,7 @@ import pandas as pd
 from workbench.base.arrays import IntArray
 from workbench.base.causes import CAUSE_WORDS
 from workbench.base.text import short
-from workbench.base.units import bytes_text, cycles_text
+from workbench.base.units import bytes_text, cycles_text, things_text
 from workbench.errors import InputError
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.places import ipu_of, position_of
@@ -166,11 +166,11 @@ class Playback(Report):
         if not told["positions"]:
             return f"Playback of IPU {self.ipu}: nothing runs there"
         does = {
-            "compute": f"{told['computing_tiles']} tiles compute",
+            "compute": _computing(told["computing_tiles"]),
             "exchange": f"{bytes_text(told['sent_bytes'])} are exchanged",
         }.get(told["cause"], CAUSE_WORDS[told["cause"]])
         return (
-            f"Playback of IPU {self.ipu}, place {told['position']} of {told['positions']}: {told['name']}, {does}, "
+            f"Playback of IPU {self.ipu}, place {told['position']:,} of {told['positions']:,}: {told['name']}, {does}, "
             f"{cycles_text(told['cycles'])}; {bytes_text(told['live_bytes'])} live"
         )
 
@@ -202,3 +202,7 @@ class Playback(Report):
         """The sum over the tiles of each vector of the profile: int64[vectors]."""
         found: IntArray = self.profile.arrays["per_tile"].sum(axis=1)
         return found
+
+
+def _computing(tiles: int) -> str:
+    return f"{things_text(tiles, 'tile')} compute{'s' if tiles == 1 else ''}"

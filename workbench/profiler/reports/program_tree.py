@@ -183,7 +183,7 @@ class ProgramTree(Report):
                 yield f"function {row['function']}" if row["function"] else "entry"
             words = [row["kind"], row["name"]]
             if row["kind"] == "Repeat":
-                words.insert(1, f"x {row['times']}")
+                words.insert(1, f"x {row['times']:,}")
             if row["kind"] == "Call" and row["function"] != row["name"]:
                 words.append(f"-> {row['function']}")
             yield "  " * (row["depth"] + 1) + " ".join(filter(None, words)) + f"  {row['cycles']:,} cycles"

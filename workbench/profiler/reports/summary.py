@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.base.units import bytes_text, count_text, cycles_text, seconds_text
+from workbench.base.units import bytes_text, count_text, cycles_text, seconds_text, things_text
 from workbench.profiler.advice.explain import known_error
 from workbench.profiler.advice.regions import full_region
 from workbench.profiler.fidelity import KINDS, NOT_KNOWN, Turnout, TypicalError, in_doubt, turnout
@@ -37,7 +37,7 @@ class Summary(Report):
         """`"Fits: worst tile 812 uses 512.3 KiB of 624.0 KiB, 111.7 KiB to spare"`, or by how much it does not fit."""
         profile = self.profile
         peak, limit = profile.peak, int(profile.target["bytes_per_tile"])
-        place = f"worst tile {peak.tile}" + (f" of IPU {peak.ipu}" if profile.ipus > 1 else "")
+        place = f"worst tile {peak.tile:,}" + (f" of IPU {peak.ipu}" if profile.ipus > 1 else "")
         used = f"{place} uses {bytes_text(peak.bytes)} of {bytes_text(limit)}"
         if profile.fits:
             return f"Fits: {used}, {bytes_text(profile.margin_bytes)} to spare"
@@ -153,7 +153,7 @@ class Summary(Report):
         """The summary as (item, value) texts."""
         profile = self.profile
         meta, target = profile.meta, profile.target
-        size = f"{target['tiles_per_ipu']} tiles x {bytes_text(target['bytes_per_tile'])}"
+        size = f"{things_text(target['tiles_per_ipu'], 'tile')} x {bytes_text(target['bytes_per_tile'])}"
         kind = "" if target["architecture"] == target["name"] else f" (architecture {target['architecture']})"
         machine = f"{target['name']}{kind}, {size}, {target['clock_hz'] / 1e9:.3g} GHz"
         peak = profile.peak
@@ -161,7 +161,7 @@ class Summary(Report):
             ("Model", f"{profile.name}, {run_text(meta)}"),
             ("Target", machine),
             ("IPUs", _ipus_text(profile.ipus, int(meta["replicas"]))),
-            ("Peak", f"step {peak.step} ({self.peak_step}) on tile {peak.tile} of IPU {peak.ipu}"),
+            ("Peak", f"step {peak.step:,} ({self.peak_step}) on tile {peak.tile:,} of IPU {peak.ipu}"),
             ("Program", ", ".join(f"{value:,} {key.replace('_', ' ')}" for key, value in self.program.items())),
         ]
         if buffers := meta.get("remote_buffers"):

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.arrays import IntArray
-from workbench.base.units import bytes_text, cycles_text
+from workbench.base.units import bytes_text, cycles_text, things_text
 from workbench.errors import InputError
 from workbench.profiler.memory import footprint
 from workbench.profiler.places import ipu_of, step_of
@@ -81,7 +81,9 @@ class TileMap(Report):
     @property
     def what(self) -> str:
         """What is shown, in words: "total", "variable of weights", "cycles of 12"."""
-        return self.quantity if self.item is None else f"{self.quantity} of {self.item}"
+        if self.item is None:
+            return self.quantity
+        return f"{self.quantity} of {self.item if isinstance(self.item, str) else f'{self.item:,}'}"
 
     @cached_property
     def values(self) -> IntArray:
@@ -136,8 +138,9 @@ class TileMap(Report):
         show = text[self.unit]
         used = int((self.values > 0).sum())
         return (
-            f"Tile map of IPU {self.ipu}, {self.what}: {used} of {data['tiles']} tiles, from {show(data['smallest'])} "
-            f"to {show(data['largest'])} on tile {data['largest_tile']}, {show(data['total'])} in all"
+            f"Tile map of IPU {self.ipu}, {self.what}: {used:,} of {things_text(data['tiles'], 'tile')}, "
+            f"from {show(data['smallest'])} to {show(data['largest'])} on tile {data['largest_tile']:,}, "
+            f"{show(data['total'])} in all"
         )
 
     def to_pandas(self) -> pd.DataFrame:
@@ -150,7 +153,7 @@ class TileMap(Report):
         """The sentence and the five highest tiles."""
         show = cycles_text if self.unit == "cycles" else bytes_text
         order = np.argsort(-self.values, kind="stable")[:5]
-        return "\n".join([self.sentence, *(f"  tile {tile:>4}  {show(self.values[tile])}" for tile in order)])
+        return "\n".join([self.sentence, *(f"  tile {tile:>5,}  {show(self.values[tile])}" for tile in order)])
 
 
 def _check(profile: Profile, quantity: str, item: str | int | None) -> None:

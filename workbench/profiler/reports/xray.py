@@ -145,8 +145,9 @@ class Xray(Report):
         over = data["total_with_gaps_bytes"] - self.capacity_bytes
         text = f"{bytes_text(over)} over" if over > 0 else f"{bytes_text(-over)} free"
         gap = data["total_with_gaps_bytes"] - data["total_bytes"]
+        lives = f"{data['rectangles']:,} {'life' if data['rectangles'] == 1 else 'lives'}"
         return (
-            f"Tile {self.tile} of IPU {self.ipu}: {data['rectangles']} lives at "
+            f"Tile {self.tile:,} of IPU {self.ipu}: {lives} at "
             f"{bytes_text(data['total_with_gaps_bytes'])} of addresses, {bytes_text(gap)} of them gaps, "
             f"{text} of {bytes_text(self.capacity_bytes)}"
         )

@@ -19,6 +19,9 @@ export const cyclesText = (value) => `${countText(value)} cycles`;
 export const percentText = (fraction) => `${(fraction * 100).toFixed(1)} %`;
 export const wholeText = (value) => Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ",");
 
+// 1, "stage": "1 stage"; 1472, "tile": "1,472 tiles".
+export const thingsText = (count, thing) => `${wholeText(count)} ${thing}${count === 1 ? "" : "s"}`;
+
 // A tick's text drops the zeros that say nothing: "128 KiB", not "128.0 KiB".
 export const shortText = (text) => text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
 

@@ -50,7 +50,7 @@ export function tilePanel(view, extra = []) {
   const {data, ui} = view, ipu = ipuOf(view), tile = tileOf(view), bytes = bytesOfTile(view, ipu, tile);
   const sum = bytes.reduce((a, b) => a + b, 0), chosen = view.selection.get("tile") === tile;
   const rows = bytes.map((_, c) => c).filter((c) => bytes[c]).sort((a, b) => bytes[b] - bytes[a]);
-  const heading = `${chosen ? "Tile" : "Fullest tile:"} ${tile} of IPU ${ipu}`;
+  const heading = `${chosen ? "Tile" : "Fullest tile:"} ${wholeText(tile)} of IPU ${ipu}`;
   const text = `${bytesText(sum)} ${data.measured}, ${percentText(sum / data.capacity_bytes)} of ${bytesText(data.capacity_bytes)}`;
   ui.panel.replaceChildren(h("h4", {text: heading}), h("p", {text}), ...extra.map((line) => h("p", {text: line})),
     h("div", {class: "wb-scroll", tabindex: 0, role: "region", "aria-label": `${ui.root.getAttribute("aria-label")}: bytes by category`}, table([
@@ -66,7 +66,7 @@ export function tileTable(view, more = []) {
   const {data} = view, ipu = ipuOf(view), sums = totals(view, ipu);
   const used = data.categories.map((_, c) => c), by = more.length ? more[0].values : sums;
   return table([
-    {label: "tile", number: true, text: (tile) => String(tile)},
+    {label: "tile", number: true, text: wholeText},
     ...more.map(({label, values}) => ({label, number: true, text: (tile) => wholeText(values[tile])})),
     {label: `${data.measured} (bytes)`, number: true, text: (tile) => wholeText(sums[tile])},
     ...used.map((c) => ({label: `${data.categories[c].label} (bytes)`, number: true, text: (tile) => wholeText(bytesOfTile(view, ipu, tile)[c])})),

@@ -45,7 +45,7 @@ function draw(view, ctx, width, height, t) {
 
 function tell(view) {
   const {data, columns, ui} = view, ipu = chosenOf(view), {memory, waiting} = shares(view, ipu), stages = data.stages[ipu];
-  const text = `IPU ${ipu}${stages ? `, stage ${stages}` : ""}: tile ${columns.tile[ipu]} is its fullest, ${bytesText(columns.bytes[ipu])}, ${percentText(memory)} of a tile; it waits ${cyclesText(columns.waiting[ipu])}, ${percentText(waiting)} of the call`;
+  const text = `IPU ${ipu}${stages ? `, stage ${stages}` : ""}: tile ${wholeText(columns.tile[ipu])} is its fullest, ${bytesText(columns.bytes[ipu])}, ${percentText(memory)} of a tile; it waits ${cyclesText(columns.waiting[ipu])}, ${percentText(waiting)} of the call`;
   view.text.textContent = text;
   return text;
 }
@@ -81,7 +81,7 @@ async function render({model, el}) {
   view.text = h("p", {class: "wb-chip-said"});
   ui.plot.append(view.text);
   ui.legend.replaceChildren(...Object.values(data.paints).map((paint) => h("span", {class: "wb-key"}, swatch(paint), h("span", {text: paint.label === data.paints.waiting.label ? "waiting, share of the call" : "fullest tile, share of its memory"}))));
-  ui.setTable(() => table([{label: "IPU", number: true, text: (ipu) => String(ipu)}, {label: "stages", text: (ipu) => data.stages[ipu]}, {label: "fullest tile", number: true, text: (ipu) => String(columns.tile[ipu])}, {label: "its bytes", number: true, text: (ipu) => wholeText(columns.bytes[ipu])},
+  ui.setTable(() => table([{label: "IPU", number: true, text: (ipu) => String(ipu)}, {label: "stages", text: (ipu) => data.stages[ipu]}, {label: "fullest tile", number: true, text: (ipu) => wholeText(columns.tile[ipu])}, {label: "its bytes", number: true, text: (ipu) => wholeText(columns.bytes[ipu])},
     {label: "waiting (cycles)", number: true, text: (ipu) => wholeText(columns.waiting[ipu])}], [...Array(count).keys()], {pick: (ipu) => choose(view, ipu), chosen: (ipu) => ipu === chosenOf(view)}));
   const fit = () => { ui.canvas.style.height = `${TOP + LINE * placed(count, ui.canvas.clientWidth || 900, data.per_row).lines}px`; };
   view.canvas = surface(ui.canvas, (...args) => draw(view, ...args), fit);

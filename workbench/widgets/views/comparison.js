@@ -230,10 +230,10 @@ function panel(view) {
     view.chosen = moved ? moved.reduce((best, value, i) => (Math.abs(value) > Math.abs(moved[best]) ? i : best), 0) : drawn.after.reduce((best, value, i) => (value > drawn.after[best] ? i : best), 0);
   }
   const rows = [["before", from, drawn.before], ["after", to, drawn.after]].map(([label, side, values]) => {
-    const i = drawn.at(values, view.chosen), step = moved ? "" : `step ${columns[`${side}_step`][i] ?? "none"}: ${data.strings[columns[`${side}_name`][i]] ?? ""}`;
+    const i = drawn.at(values, view.chosen), step = moved ? "" : `step ${columns[`${side}_step`][i] === undefined ? "none" : wholeText(columns[`${side}_step`][i])}: ${data.strings[columns[`${side}_name`][i]] ?? ""}`;
     return {label, of: nameOf(view, side), value: values[i] ?? 0, step};
   });
-  const change = rows[1].value - rows[0].value, heading = moved ? `Tile ${view.chosen} of IPU ${data.ipu}` : `Place ${wholeText(view.chosen)} of IPU ${data.ipu}`;
+  const change = rows[1].value - rows[0].value, heading = moved ? `Tile ${wholeText(view.chosen)} of IPU ${data.ipu}` : `Place ${wholeText(view.chosen)} of IPU ${data.ipu}`;
   ui.panel.replaceChildren(h("h4", {text: heading}), h("p", {class: "wb-change", text: `${signed(change, bytesText)} (${signed(change, wholeText)} B)`}),
     table([{label: "", text: (row) => row.label}, {label: "profile", text: (row) => row.of}, {label: "bytes", number: true, text: (row) => wholeText(row.value)}], rows),
     ...(moved ? [] : rows.map((row) => h("p", {text: `${row.label}: ${row.step}`}))),

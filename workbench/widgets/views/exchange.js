@@ -1,7 +1,7 @@
 import {tree} from "../kit/around.js";
 import {floor, legend, mark, numbers, paint, tileByKey} from "../kit/floor.js";
 import {grid} from "../kit/grid.js";
-import {button, bytesText, choice, clipText, cyclesText, font, frame, h, percentText, place, scale, select, selectionOf, surface, table, tip, unpack, watch, wholeText} from "../kit/kernel.js";
+import {button, bytesText, choice, clipText, cyclesText, font, frame, h, percentText, place, scale, select, selectionOf, surface, table, tip, unpack, watch, wholeText, thingsText} from "../kit/kernel.js";
 
 const LEFT = 34, TOP = 40, LEGEND = 62, MOST_DRAWN = 400;
 const SHOWN = {partners: "between it and this tile", received: "bytes each tile receives", sent: "bytes each tile sends", pieces: "pieces at each tile", cycles: "cycles of each tile"};
@@ -51,7 +51,6 @@ export function costOf(parts, tile) {
   return {...at, cycles: Math.min(at.direct, at.staged), decides: staged ? "staging" : largest, staged};
 }
 
-const words = (count, word) => `${wholeText(count)} ${word}${count === 1 ? "" : "s"}`;
 const rowOf = (view, step) => view.columns.step.indexOf(step);
 
 // Lines of arrows: {x0, y0, x1, y1, wide}, the largest first, from edge to edge of their cells.
@@ -95,7 +94,7 @@ function draw(view, ctx, width, height, t) {
   const values = partners ? between(found.ends, data.tiles) : found.tiles[view.shown === "partners" ? "received" : view.shown];
   const high = values.reduce((a, b) => Math.max(a, b), 0), isBytes = ["partners", "received", "sent"].includes(view.shown);
   const text = view.shown === "cycles" ? cyclesText : isBytes ? bytesText : wholeText;
-  ctx.fillText(clipText(ctx, `Tile ${tile} of IPU ${data.ipu}: what comes in, and what goes out`, width - LEFT), LEFT, TOP - 18);
+  ctx.fillText(clipText(ctx, `Tile ${wholeText(tile)} of IPU ${data.ipu}: what comes in, and what goes out`, width - LEFT), LEFT, TOP - 18);
   paint(ctx, plan, values, data.ramp, 0, Math.max(1, high));
   numbers(ctx, t, plan);
   if (found.ends) {
@@ -138,28 +137,28 @@ function tell(view) {
   const {data, columns, ui, now, tile, found} = view;
   if (now < 0) { ui.panel.replaceChildren(h("h4", {text: "Nothing is exchanged"}), h("p", {text: "No step of this program moves bytes between tiles."})); return; }
   const name = data.names[columns.name[now]], layer = data.layers[columns.layer[now]];
-  const heading = h("h4", {text: name}), facts = `Step ${columns.step[now]}${layer ? ` of ${layer}` : ""} on IPU ${data.ipu}, ${data.causes[columns.cause[now]].label}: ${cyclesText(columns.cycles[now])}${columns.times[now] === 1 ? "" : `, ${wholeText(columns.times[now])} times`}; ${words(columns.senders[now], "tile")} send ${bytesText(columns.bytes_sent[now])}, ${words(columns.receivers[now], "tile")} receive ${bytesText(columns.bytes_received[now])}.`;
+  const heading = h("h4", {text: name}), facts = `Step ${wholeText(columns.step[now])}${layer ? ` of ${layer}` : ""} on IPU ${data.ipu}, ${data.causes[columns.cause[now]].label}: ${cyclesText(columns.cycles[now])}${columns.times[now] === 1 ? "" : `, ${wholeText(columns.times[now])} times`}; ${thingsText(columns.senders[now], "tile")} send${columns.senders[now] === 1 ? "s" : ""} ${bytesText(columns.bytes_sent[now])}, ${thingsText(columns.receivers[now], "tile")} receive${columns.receivers[now] === 1 ? "s" : ""} ${bytesText(columns.bytes_received[now])}.`;
   view.step.value = String(columns.step[now]);
   if (!found) { ui.panel.replaceChildren(heading, h("p", {text: facts})); return; }
   const {tiles, parts, ends} = found, {untold, busiest} = found.facts, cost = costOf(parts, tile), mine = cost ? cost.cycles : tiles.cycles[tile];
   const received = tiles.received[tile], sent = tiles.sent[tile], arriving = ends ? summed(ends.out) : 0;
   const lines = [
-    `Tile ${tile} of IPU ${data.ipu} receives ${bytesText(received)}${ends && !untold ? ` from ${words(ends.in.length, "tile")}` : ""}${tiles.shared[tile] ? `, ${bytesText(tiles.shared[tile])} of it alike with its neighbour over the bus they share` : ""}.`,
-    `It sends ${bytesText(sent)}${ends && !untold ? ` to ${words(ends.out.length, "tile")}${arriving > sent ? `, once for several: ${bytesText(arriving)} arrive` : ""}` : ""}, in ${words(tiles.pieces[tile], "piece")} in and out.`,
-    `It takes ${cyclesText(mine)} of the step's ${wholeText(columns.cycles[now])}${tile === busiest ? ": the step waits for it" : `; the step waits for tile ${busiest}`}.`,
+    `Tile ${wholeText(tile)} of IPU ${data.ipu} receives ${bytesText(received)}${ends && !untold ? ` from ${thingsText(ends.in.length, "tile")}` : ""}${tiles.shared[tile] ? `, ${bytesText(tiles.shared[tile])} of it alike with its neighbour over the bus they share` : ""}.`,
+    `It sends ${bytesText(sent)}${ends && !untold ? ` to ${thingsText(ends.out.length, "tile")}${arriving > sent ? `, once for several: ${bytesText(arriving)} arrive` : ""}` : ""}, in ${thingsText(tiles.pieces[tile], "piece")} in and out.`,
+    `It takes ${cyclesText(mine)} of the step's ${wholeText(columns.cycles[now])}${tile === busiest ? ": the step waits for it" : `; the step waits for tile ${wholeText(busiest)}`}.`,
   ];
   const partners = ends ? [...ends.in.map((each) => ({...each, way: "in"})), ...ends.out.map((each) => ({...each, way: "out"}))].sort((a, b) => b.bytes - a.bytes) : [];
   const all = partners.length ? partners[0].bytes : 1;
   ui.panel.replaceChildren(heading, h("p", {text: facts}), ...lines.map((text) => h("p", {text})), untold && h("p", {text: `Which tiles: ${untold}.`}), ...(cost ? bars(view, cost) : []),
     partners.length ? h("div", {class: "wb-scroll", tabindex: 0, role: "region", "aria-label": "The other ends of its arrows"}, table([
       {label: "way", text: ({way}) => (way === "in" ? "← from" : "→ to")},
-      {label: "tile", number: true, text: ({tile: other}) => String(other)},
+      {label: "tile", number: true, text: ({tile: other}) => wholeText(other)},
       {label: "bytes", number: true, text: ({bytes}) => wholeText(bytes), bar: ({bytes}) => bytes / all},
     ], partners, {most: 3000, pick: ({tile: other}) => go(view, columns.step[now], other)})) : "",
     h("p", {text: "The arrows choose a tile, b the busiest; , and . the step before and after; [ and ] the exchange that takes more and less."}));
-  const sentence = `Exchange ${name} (step ${columns.step[now]}, ${cyclesText(columns.cycles[now])}): ${lines[0]} ${lines[1]}`;
+  const sentence = `Exchange ${name} (step ${wholeText(columns.step[now])}, ${cyclesText(columns.cycles[now])}): ${lines[0]} ${lines[1]}`;
   ui.say(sentence);
-  ui.announce(`${name}, tile ${tile} of IPU ${data.ipu}: ${lines.join(" ")}`);
+  ui.announce(`${name}, tile ${wholeText(tile)} of IPU ${data.ipu}: ${lines.join(" ")}`);
 }
 
 function show(view) {
@@ -235,8 +234,8 @@ function pointing(view) {
     const {tile, px, py} = under(event), {found} = view;
     if (tile < 0 || !found) return say();
     const mine = (way) => found.ends?.[way].find((each) => each.tile === tile)?.bytes;
-    return say(px, py, [`Tile ${tile}`, mine("in") && `sends ${wholeText(mine("in"))} bytes to tile ${view.tile}`, mine("out") && `receives ${wholeText(mine("out"))} bytes from tile ${view.tile}`,
-      `in all: ${bytesText(found.tiles.received[tile])} in, ${bytesText(found.tiles.sent[tile])} out, ${words(found.tiles.pieces[tile], "piece")}`, `${cyclesText(found.tiles.cycles[tile])}`].filter(Boolean));
+    return say(px, py, [`Tile ${wholeText(tile)}`, mine("in") && `sends ${wholeText(mine("in"))} bytes to tile ${wholeText(view.tile)}`, mine("out") && `receives ${wholeText(mine("out"))} bytes from tile ${wholeText(view.tile)}`,
+      `in all: ${bytesText(found.tiles.received[tile])} in, ${bytesText(found.tiles.sent[tile])} out, ${thingsText(found.tiles.pieces[tile], "piece")}`, `${cyclesText(found.tiles.cycles[tile])}`].filter(Boolean));
   });
   ui.canvas.addEventListener("pointerleave", () => say());
   ui.canvas.addEventListener("click", (event) => { const {tile} = under(event); ui.canvas.focus(); if (tile >= 0 && view.now >= 0) go(view, view.columns.step[view.now], tile); });

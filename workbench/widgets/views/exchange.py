@@ -188,7 +188,7 @@ def html(report: Report) -> str:
 
 def draw(report: Report) -> str:
     """The stored picture: the floor plan, by bytes from or to the tile, with its largest arrows, and its cycles."""
-    picture = svg.Picture(960, 470, f"Exchange {report.data.get('name', '')}, step {report.step}")
+    picture = svg.Picture(960, 470, f"Exchange {report.data.get('name', '')}, step {report.step:,}")
     if report.step < 0:
         picture.text(16, 60, report.untold.capitalize())
         return str(picture)

@@ -1,4 +1,4 @@
-import {OWN_KEYS, axisX, axisY, button, bytesText, copyFrom, h, scale, select, selectionOf, shortText, surface, table, ticks, tip, place, watch, wholeText} from "../kit/kernel.js";
+import {OWN_KEYS, axisX, axisY, button, bytesText, copyFrom, h, scale, select, selectionOf, shortText, surface, table, ticks, tip, place, watch, wholeText, thingsText} from "../kit/kernel.js";
 
 // The bin of a histogram that a number of bytes falls into; -1 for none.
 export const binOf = (bins, bytes) => bins.findIndex(([low, high], i) => low <= bytes && (bytes < high || (i === bins.length - 1 && bytes <= high)));
@@ -19,7 +19,7 @@ function draw(view, ctx, width, height, t) {
   axisX(ctx, t, box, x, ticks(0, bins.at(-1)[1], box.w / 90, true), (value) => shortText(bytesText(value)), "bytes at the tile's fullest step; dashed: the end of a tile");
 }
 
-const where = ({ipu, tile}) => `tile ${tile} of IPU ${ipu}`;
+const where = ({ipu, tile}) => `tile ${wholeText(tile)} of IPU ${ipu}`;
 
 function tipCard(view, {text, about}) {
   const named = Object.keys(about).length > 0, told = h("p", {text}), copied = (event) => copyFrom(told, (done) => { event.target.textContent = done; });
@@ -70,7 +70,7 @@ async function render({model, el}) {
     view.bin = bin;
     drawn.redraw();
     if (bin < 0) return show();
-    const [low, high, tiles] = data.histogram[bin], text = `${wholeText(tiles)} tiles`, range = `need ${bytesText(low)} to ${bytesText(high)}`;
+    const [low, high, tiles] = data.histogram[bin], text = thingsText(tiles, "tile"), range = `need ${bytesText(low)} to ${bytesText(high)}`;
     view.live.textContent = `${text} ${range}`;
     return show(px ?? view.x((low + high) / 2), py ?? 40, [text, range]);
   };

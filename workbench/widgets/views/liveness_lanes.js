@@ -92,7 +92,7 @@ export function chooseStretch(view, stretch) {
 }
 
 export function tipOf(view, stretch) {
-  const {columns, measure} = view, tile = measure === "full" ? ` on tile ${columns.full_tile[stretch]}` : "";
+  const {columns, measure} = view, tile = measure === "full" ? ` on tile ${wholeText(columns.full_tile[stretch])}` : "";
   return [`IPU ${ipuOfStretch(columns, stretch)}: ${bytesText(columns[measure][stretch])}${tile}`, `at most, at place ${wholeText(columns[`${measure}_at`][stretch])}`, nameAt(view, stretch)];
 }
 
@@ -115,9 +115,9 @@ export function furnishLanes(view, over) {
   ui.tools.replaceChildren(over, choice("bytes", Object.entries(MEASURES), measure, (value) => { view.measure = value; furnishLanes(view, over); view.canvas.redraw(); }));
   ui.legend.replaceChildren(...(rowOf(data.ipus) < ROOMY ? [] : full ? [data.colours.live] : [data.colours.always, data.colours.live]).map((key) => h("span", {class: "wb-key"}, swatch(key), h("span", {text: full ? "live on the fullest tile" : key.label}))));
   const now = chosenStretch(view), heading = now < 0 ? "No IPU is chosen" : nameAt(view, now);
-  const told = now < 0 ? "Up and down choose an IPU, left and right a place of its program." : `${tipOf(view, now).slice(0, 2).join(" ")} of ${wholeText(lanes.positions[ipuOfStretch(columns, now)])}; step ${columns[`${measure}_step`][now]}`;
+  const told = now < 0 ? "Up and down choose an IPU, left and right a place of its program." : `${tipOf(view, now).slice(0, 2).join(" ")} of ${wholeText(lanes.positions[ipuOfStretch(columns, now)])}; step ${wholeText(columns[`${measure}_step`][now])}`;
   const value = (ipu) => (full ? lanes.fullest_tile_bytes : lanes.peak_bytes)[ipu], highest = Math.max(1, ...rows.map(value));
-  const list = table([{label: "IPU", number: true, text: String}, {label: full ? "fullest tile (bytes)" : "at most (bytes)", number: true, text: (ipu) => wholeText(value(ipu)), bar: (ipu) => value(ipu) / highest}, ...(full ? [{label: "tile", number: true, text: (ipu) => String(lanes.fullest_tile[ipu])}] : [{label: "at step", text: (ipu) => lanes.peak_name[ipu]}])],
+  const list = table([{label: "IPU", number: true, text: String}, {label: full ? "fullest tile (bytes)" : "at most (bytes)", number: true, text: (ipu) => wholeText(value(ipu)), bar: (ipu) => value(ipu) / highest}, ...(full ? [{label: "tile", number: true, text: (ipu) => wholeText(lanes.fullest_tile[ipu])}] : [{label: "at step", text: (ipu) => lanes.peak_name[ipu]}])],
     rows, {chosen: (ipu) => ipu === view.selection.get("ipu"), pick: (ipu) => chooseStretch(view, highestOf(columns, columns[measure], ipu))});
   ui.panel.replaceChildren(h("h4", {text: heading}), h("p", {text: told}), h("div", {class: "wb-scroll", tabindex: 0, role: "region", "aria-label": "IPUs"}, list));
   ui.announce(`${heading}: ${told}`);

@@ -1,4 +1,4 @@
-import {axisX, axisY, button, bytesText, choice, chosenPlace, clipText, font, frame, groupByPath, h, hatch, isUnder, panZoom, place, scale, select, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
+import {axisX, axisY, button, bytesText, choice, chosenPlace, clipText, font, frame, groupByPath, h, hatch, isUnder, panZoom, place, scale, select, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText, thingsText} from "../kit/kernel.js";
 import {chooseStretch, drawLanes, furnishLanes, laneKey, tipOf, under} from "./liveness_lanes.js";
 
 const NOTHING = "Nothing runs on this IPU, so nothing is live.";
@@ -184,7 +184,7 @@ function panel(view) {
   const sum = data.always_live_bytes + columns.live[at];
   const names = data.variables;
   const heading = `${at === view.peak ? "Peak: " : ""}${data.names[columns.name[at]]}`;
-  const parts = `Step ${columns.step[at]}, at place ${wholeText(at)}: ${bytesText(sum)} live ${data.per}: ${bytesText(data.always_live_bytes)} always, ${bytesText(columns.live[at])} in ${wholeText(rows.length)} variable${rows.length === 1 ? "" : "s"} that come and go`;
+  const parts = `Step ${wholeText(columns.step[at])}, at place ${wholeText(at)}: ${bytesText(sum)} live ${data.per}: ${bytesText(data.always_live_bytes)} always, ${bytesText(columns.live[at])} in ${thingsText(rows.length, "variable")} that come${rows.length === 1 ? "s and goes" : " and go"}`;
   const list = table([
     {label: "variable", path: true, mark: (row) => data.kinds[names.kind[row]], text: (row) => names.name[row]},
     {label: "kind", wide: "104px", as: "wb-roomy", text: (row) => data.kinds[names.kind[row]].label},
@@ -255,7 +255,7 @@ function hover(view, show) {
     if (data.lanes) { const stretch = view.x ? under(view, px, py) : -1; return stretch < 0 ? show() : show(px, py, tipOf(view, stretch)); }
     const at = Math.floor(view.x.invert(px));
     if (px < view.box.x || at < 0 || at >= columns.live.length) return show();
-    return show(px, py, [data.names[columns.name[at]], `step ${columns.step[at]}, at place ${wholeText(at)}`,
+    return show(px, py, [data.names[columns.name[at]], `step ${wholeText(columns.step[at])}, at place ${wholeText(at)}`,
       `${bytesText(data.always_live_bytes + columns.live[at])} live ${data.per}`,
       data.layers[columns.layer[at]] && `layer ${data.layers[columns.layer[at]]}, ${data.directions[columns.direction[at]].label}`].filter(Boolean));
   });
@@ -279,7 +279,7 @@ function furnish(view, model) {
     ...(columns.fullest ? [h("span", {class: "wb-key", text: "— the fullest tile at each step"})] : []),
     ...(ceiling(view.most, data.capacity_bytes).drawn || !data.capacity_bytes ? [] : [h("span", {class: "wb-key", text: `capacity ${bytesText(data.capacity_bytes)}, far above`})]));
   ui.setTable(() => table([
-    {label: "place", number: true, text: (i) => wholeText(i)}, {label: "step", number: true, text: (i) => String(columns.step[i])}, {label: "name", text: (i) => data.names[columns.name[i]]},
+    {label: "place", number: true, text: (i) => wholeText(i)}, {label: "step", number: true, text: (i) => wholeText(columns.step[i])}, {label: "name", text: (i) => data.names[columns.name[i]]},
     {label: "layer", text: (i) => data.layers[columns.layer[i]]}, {label: "direction", text: (i) => data.directions[columns.direction[i]].label},
     {label: "always live (bytes)", number: true, text: () => wholeText(data.always_live_bytes)},
     {label: "come and go (bytes)", number: true, text: (i) => wholeText(columns.live[i])},

@@ -59,7 +59,7 @@ def payload(report: Report) -> tuple[dict[str, Any], bytes]:
         "ipu": report.ipu,
         "ipus": report.profile.ipus,
         "tile": report.tile,
-        "per": f"on tile {report.tile} of IPU {report.ipu}" if report.tile is not None else f"on IPU {report.ipu}",
+        "per": f"on tile {report.tile:,} of IPU {report.ipu}" if report.tile is not None else f"on IPU {report.ipu}",
         "always_live_bytes": report.always_live_bytes,
         "capacity_bytes": capacity_bytes(report),
         "names": names.values,
@@ -97,7 +97,7 @@ def lanes(report: Report) -> tuple[dict[str, Any], bytes]:
     fullest = table.iloc[int(table["fullest_tile_bytes"].to_numpy().argmax())]
     sentence = (
         f"Liveness of {len(table)} IPUs: the fullest tile is {fullest['fullest_tile']} of IPU {fullest['ipu']}, with "
-        f"{bytes_text(fullest['fullest_tile_bytes'])} at place {fullest['fullest_position']} of its program"
+        f"{bytes_text(fullest['fullest_tile_bytes'])} at place {fullest['fullest_position']:,} of its program"
     )
     data = {
         "sentence": sentence,
@@ -224,7 +224,7 @@ def draw(report: Report) -> str:
     edges, tops = _coarse(live, 450)
     most = always + max(tops, default=0)
     drawn = capacity if most > 0.35 * capacity else 0
-    picture = svg.Picture(960, 360, f"Liveness of tile {shown.tile}, IPU {shown.ipu}")
+    picture = svg.Picture(960, 360, f"Liveness of tile {shown.tile:,}, IPU {shown.ipu}")
     below = picture.legend(16, 46, (LIVE, ALWAYS), 944)
     plot = svg.Box(96, below, 848, 300 - below)
     x = svg.Axis(

@@ -138,7 +138,7 @@ function hover(view, show) {
     if (px < view.box.x || at < 0 || at >= view.data.tiles) return show();
     const {series, order} = drawnNow(view), tile = order[at], bytes = series.bytes.map((values) => values[tile]), sum = bytes.reduce((a, b) => a + b, 0);
     const rows = bytes.map((_, c) => c).filter((c) => bytes[c]).sort((a, b) => bytes[b] - bytes[a]).slice(0, 4);
-    return show(px, py, [`Tile ${tile}: ${bytesText(sum)}`, ...rows.map((c) => `${series.paints[c].label} ${bytesText(bytes[c])}`)]);
+    return show(px, py, [`Tile ${wholeText(tile)}: ${bytesText(sum)}`, ...rows.map((c) => `${series.paints[c].label} ${bytesText(bytes[c])}`)]);
   });
   canvas.addEventListener("pointerleave", () => show());
 }
@@ -204,7 +204,7 @@ function furnish(view) {
 
 function listed(view) {
   const {series, sums, ipu} = drawnNow(view);
-  return table([{label: "tile", number: true, text: (tile) => String(tile)}, {label: "together (bytes)", number: true, text: (tile) => wholeText(sums[tile])},
+  return table([{label: "tile", number: true, text: wholeText}, {label: "together (bytes)", number: true, text: (tile) => wholeText(sums[tile])},
     ...series.paints.map(({label}, part) => ({label: `${label} (bytes)`, number: true, text: (tile) => wholeText(series.bytes[part][tile])}))],
   [...sums.keys()].sort((a, b) => sums[b] - sums[a]), {caption: `Tiles of IPU ${ipu}, by ${view.data.splits[view.split]}; fullest first`, most: 100, pick: (tile) => chooseTile(view, tile), chosen: (tile) => tile === view.selection.get("tile")});
 }

@@ -1,7 +1,7 @@
 import {floor, legend, mark, numbers, paint, tileByKey} from "../kit/floor.js";
 import {Frames, doing} from "../kit/frames.js";
 import {grid} from "../kit/grid.js";
-import {button, bytesText, choice, cyclesText, font, frame, h, percentText, place, scale, select, selectionOf, surface, swatch, tip, unpack, watch, wholeText} from "../kit/kernel.js";
+import {button, bytesText, choice, cyclesText, font, frame, h, percentText, place, scale, select, selectionOf, surface, swatch, tip, unpack, watch, wholeText, thingsText} from "../kit/kernel.js";
 
 const LEFT = 34, TOP = 34, LEGEND = 58, RATES = {1: "1 step/s", 4: "4 steps/s", 15: "15 steps/s", 60: "60 steps/s"};
 
@@ -77,15 +77,15 @@ function tell(view) {
     ["bytes sent", wholeText(columns.sent_bytes[now])],
     ["bytes received", wholeText(columns.received_bytes[now])],
     ["live on all tiles", bytesText(columns.live_bytes[now])],
-    ["fullest tile", `${columns.fullest_tile[now]}: ${bytesText(columns.fullest_tile_bytes[now])} of ${bytesText(data.capacity_bytes)}`],
-    ...(tile >= 0 && parts ? [[`tile ${tile}`, `${bytesText(parts.live[tile])} live`], ["it computes", cyclesText(parts.compute[tile])], ["it sends", `${wholeText(parts.sent[tile])} bytes`], ["it receives", `${wholeText(parts.received[tile])} bytes`]] : []),
+    ["fullest tile", `${wholeText(columns.fullest_tile[now])}: ${bytesText(columns.fullest_tile_bytes[now])} of ${bytesText(data.capacity_bytes)}`],
+    ...(tile >= 0 && parts ? [[`tile ${wholeText(tile)}`, `${bytesText(parts.live[tile])} live`], ["it computes", cyclesText(parts.compute[tile])], ["it sends", `${wholeText(parts.sent[tile])} bytes`], ["it receives", `${wholeText(parts.received[tile])} bytes`]] : []),
   ];
-  const does = {compute: `${wholeText(columns.computing_tiles[now])} tiles compute`, exchange: `${bytesText(columns.sent_bytes[now])} are exchanged`}[cause] ?? data.causes[columns.cause[now]].label;
-  ui.say(`Playback of IPU ${data.ipu}, place ${now} of ${columns.step.length}: ${nameOf(view, now)}, ${does}, ${cyclesText(columns.cycles[now])}; ${bytesText(columns.live_bytes[now])} live`);
+  const does = {compute: `${thingsText(columns.computing_tiles[now], "tile")} compute${columns.computing_tiles[now] === 1 ? "s" : ""}`, exchange: `${bytesText(columns.sent_bytes[now])} are exchanged`}[cause] ?? data.causes[columns.cause[now]].label;
+  ui.say(`Playback of IPU ${data.ipu}, place ${wholeText(now)} of ${wholeText(columns.step.length)}: ${nameOf(view, now)}, ${does}, ${cyclesText(columns.cycles[now])}; ${bytesText(columns.live_bytes[now])} live`);
   ui.panel.replaceChildren(h("h4", {text: nameOf(view, now)}), h("table", {class: "wb-table"}, h("tbody", {}, ...rows.map(([what, text]) => h("tr", {}, h("th", {scope: "row", text: what}), h("td", {class: "wb-words", text}))))),
     h("p", {text: "Space plays and pauses; , and . step back and on; the arrows choose a tile."}));
   view.range.value = String(now);
-  view.range.setAttribute("aria-valuetext", `place ${now}: ${nameOf(view, now)}, ${data.causes[columns.cause[now]].label}`);
+  view.range.setAttribute("aria-valuetext", `place ${wholeText(now)}: ${nameOf(view, now)}, ${data.causes[columns.cause[now]].label}`);
   view.count.textContent = `place ${wholeText(now)} of ${wholeText(columns.step.length)}`;
 }
 
@@ -171,7 +171,7 @@ function pointing(view) {
     const {tile, number, px, py} = tileUnder(event);
     if (tile < 0 || !view.parts) return say();
     const what = number ? doing(causeOf(view, view.now), view.parts, view.way) : {values: view.parts.live, text: bytesText, label: "live"};
-    return say(px, py, [`Tile ${tile}: ${what.text(what.values[tile])}`, what.label]);
+    return say(px, py, [`Tile ${wholeText(tile)}: ${what.text(what.values[tile])}`, what.label]);
   });
   ui.canvas.addEventListener("pointerleave", () => say());
   ui.canvas.addEventListener("click", (event) => { const {tile} = tileUnder(event); ui.canvas.focus(); if (tile >= 0) select(view.selection, {tile, ipu: view.data.ipu}); });

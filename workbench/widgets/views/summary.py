@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.base.arrays import ceil_div
 from workbench.base.text import markup
-from workbench.base.units import bytes_text, count_text, cycles_text, percent_text, plural, seconds_text, things_text
+from workbench.base.units import bytes_text, count_text, cycles_text, percent_text, seconds_text, things_text
 from workbench.profiler.advice.explain import known_error
 from workbench.profiler.fidelity import NOT_KNOWN
 from workbench.widgets.face import Face, register
@@ -61,8 +61,8 @@ def cards(report: Report) -> list[dict[str, str]]:
         ("Over by" if over else "Margin", bytes_text(abs(data["margin_bytes"])), _error(report, "memory")),
         (
             "Fullest tile",
-            f"tile {peak.tile}, IPU {peak.ipu}",
-            f"{bytes_text(peak.bytes)} at step {peak.step}, {data['peak_step']}",
+            f"tile {peak.tile:,}, IPU {peak.ipu}",
+            f"{bytes_text(peak.bytes)} at step {peak.step:,}, {data['peak_step']}",
         ),
         (
             f"Time of one {what}",
@@ -75,10 +75,10 @@ def cards(report: Report) -> list[dict[str, str]]:
             ("Throughput", f"{count_text(data['samples_per_second'])} samples/s", f"batch size {data['batch_size']}")
         )
     tiles, steps, variables = target["tiles_per_ipu"], data["program"]["steps"], data["program"]["variables"]
-    size = f"{tiles} {plural(tiles, 'tile')} x {bytes_text(target['bytes_per_tile'])}, {clock}"
+    size = f"{things_text(tiles, 'tile')} x {bytes_text(target['bytes_per_tile'])}, {clock}"
     ipus = things_text(data["ipus"], "IPU") + (f" x {data['replicas']} replicas" if data["replicas"] > 1 else "")
     found.append(("Target", f"{ipus}, {target['name']}", size))
-    program = (f"{steps:,} {plural(steps, 'step')}", f"{variables:,} {plural(variables, 'variable')}")
+    program = (things_text(steps, "step"), things_text(variables, "variable"))
     found.append(("Program", *program))
     return [{"label": label, "value": value, "note": note} for label, value, note in found]
 

@@ -1,6 +1,6 @@
 import {floor, legend, mark, numbers, paint, tileByKey} from "../kit/floor.js";
 import {Programs, doing} from "../kit/frames.js";
-import {button, bytesText, choice, cyclesText, font, frame, h, place, select, selectionOf, surface, tip, unpack, watch, wholeText} from "../kit/kernel.js";
+import {button, bytesText, choice, cyclesText, font, frame, h, place, select, selectionOf, surface, tip, unpack, watch, wholeText, thingsText} from "../kit/kernel.js";
 import {magnified, magnifier} from "../kit/magnify.js";
 import {chooseTile, ipuChoice, ipuOf, startOf, tileOf, tilePanel, tileTable, totals} from "../kit/tiles.js";
 
@@ -25,7 +25,7 @@ export function measured(view, ipu) {
   if (stepwise(view)) {
     const found = shownFrame(view, ipu), part = view.measure.slice(5);
     if (!found) return null;
-    if (part === "live") return {values: found.parts.live, text: bytesText, binary: true, low: 0, high: found.program.fullest, label: `bytes live on each tile at place ${found.place}; at most ${bytesText(found.program.fullest)} in this program`};
+    if (part === "live") return {values: found.parts.live, text: bytesText, binary: true, low: 0, high: found.program.fullest, label: `bytes live on each tile at place ${wholeText(found.place)}; at most ${bytesText(found.program.fullest)} in this program`};
     return {...doing(part === "compute" ? "compute" : "exchange", found.parts, part), low: 0};
   }
   if (view.measure === "total") return {values: totals(view, ipu), text: bytesText, binary: true, label: `bytes ${data.measured}`, what: "total"};
@@ -83,7 +83,7 @@ function hover(view, show) {
   canvas.addEventListener("pointermove", (event) => {
     const [px, py] = place(event, canvas), tile = view.floor.under(px, py), found = measured(view, ipuOf(view));
     if (tile < 0 || !found) return show();
-    return show(px, py, [`Tile ${tile}: ${found.text(found.values[tile])}`, found.label]);
+    return show(px, py, [`Tile ${wholeText(tile)}: ${found.text(found.values[tile])}`, found.label]);
   });
   canvas.addEventListener("pointerleave", () => show());
   canvas.addEventListener("click", (event) => {
@@ -133,7 +133,7 @@ function walk(view) {
   const found = shownFrame(view, ipu), at = found?.place ?? view.now ?? 0;
   view.range.max = String(program.count - 1);
   view.range.value = String(at);
-  view.range.setAttribute("aria-valuetext", `place ${at}: ${found?.name ?? "not here yet"}`);
+  view.range.setAttribute("aria-valuetext", `place ${wholeText(at)}: ${found?.name ?? "not here yet"}`);
   view.count.textContent = `place ${wholeText(at)} of ${wholeText(program.count)}`;
 }
 
@@ -142,10 +142,10 @@ export function said(view) {
   const ipu = ipuOf(view), shown = measured(view, ipu), found = stepwise(view) && shownFrame(view, ipu);
   if (!shown) return `Tile map of IPU ${ipu}, ${AT_A_STEP[view.measure]}`;
   const {values, text, what} = shown, best = values.reduce((a, value, tile) => (value > values[a] ? tile : a), 0), sum = values.reduce((a, b) => a + b, 0);
-  const most = `${text(values[best])} on tile ${best}, ${text(sum)} in all`;
-  if (found) return `Tile map of IPU ${ipu}, ${AT_A_STEP[view.measure]}, place ${found.place} of ${found.program.count} (${found.name}): at most ${most}`;
+  const most = `${text(values[best])} on tile ${wholeText(best)}, ${text(sum)} in all`;
+  if (found) return `Tile map of IPU ${ipu}, ${AT_A_STEP[view.measure]}, place ${wholeText(found.place)} of ${wholeText(found.program.count)} (${found.name}): at most ${most}`;
   const used = values.reduce((count, value) => count + (value > 0), 0), least = values.reduce((a, b) => Math.min(a, b), Infinity);
-  return `Tile map of IPU ${ipu}, ${what}: ${used} of ${values.length} tiles, from ${text(least)} to ${most}`;
+  return `Tile map of IPU ${ipu}, ${what}: ${wholeText(used)} of ${thingsText(values.length, "tile")}, from ${text(least)} to ${most}`;
 }
 
 // Lines of the panel about the chosen tile: what it does in the program, and at the step.
@@ -154,7 +154,7 @@ function about(view) {
   const busy = columns.cycles ? [`${cyclesText(columns.cycles[startOf(data, ipuOf(view)) + tile])} busy in one call of the program`] : [];
   if (!found) return busy;
   const {live, compute, sent, received} = found.parts;
-  return [...busy, `At place ${found.place}, ${found.name}: ${bytesText(live[tile])} live, ${cyclesText(compute[tile])} computed, ${wholeText(sent[tile])} bytes sent, ${wholeText(received[tile])} received`];
+  return [...busy, `At place ${wholeText(found.place)}, ${found.name}: ${bytesText(live[tile])} live, ${cyclesText(compute[tile])} computed, ${wholeText(sent[tile])} bytes sent, ${wholeText(received[tile])} received`];
 }
 
 function furnish(view) {

@@ -1,4 +1,4 @@
-import {axisX, button, bytesText, clipText, cyclesText, font, frame, h, hatch, isUnder, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, shortText, surface, swatch, table, textLines, ticks, tip, unpack, watch, wholeText, within} from "../kit/kernel.js";
+import {axisX, button, bytesText, clipText, cyclesText, font, frame, h, hatch, isUnder, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, shortText, surface, swatch, table, textLines, ticks, tip, unpack, watch, wholeText, within, thingsText} from "../kit/kernel.js";
 import {causeCycles, drawBins, lanesOf, secondsText, tickTexts} from "../kit/lanes.js";
 import {gripOf, placeGrips} from "../kit/marks.js";
 import {LEVEL, MAP, drags, drawLevels, drawMap, drawMarks, edgeNear, levelsOf, nextOf, rangeOf} from "./trace_parts.js";
@@ -184,7 +184,7 @@ function infoOf({data, info}, lane, i) {
 function about(view, block) {
   const {info, lane, i} = block, {data} = view;
   return [`${data.busy[info.cause].label}: ${cyclesText(info.cycles)}, ${secondsText(info.cycles, data.clock_hz)}`, `starts at cycle ${wholeText(lane.start[i])}`,
-    lane.batch?.[i] >= 0 && `micro-batch ${lane.batch[i]}`, info.layer && `layer ${info.layer}${info.direction ? `, ${info.direction}` : ""}`, info.active > 0 && `${wholeText(info.active)} of ${wholeText(data.tiles)} tiles active, tile balance among them ${percentText(info.balance)}`,
+    lane.batch?.[i] >= 0 && `micro-batch ${lane.batch[i]}`, info.layer && `layer ${info.layer}${info.direction ? `, ${info.direction}` : ""}`, info.active > 0 && `${wholeText(info.active)} of ${thingsText(data.tiles, "tile")} active, tile balance among them ${percentText(info.balance)}`,
     (info.sent > 0 || info.received > 0) && `${bytesText(info.sent)} sent, ${bytesText(info.received)} received`].filter(Boolean);
 }
 

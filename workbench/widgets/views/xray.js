@@ -1,4 +1,4 @@
-import {axisX, axisY, button, bytesText, chosenPlace, clipText, font, frame, h, hatch, isUnder, panZoom, place, scale, select, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
+import {axisX, axisY, button, bytesText, chosenPlace, clipText, font, frame, h, hatch, isUnder, panZoom, place, scale, select, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText, thingsText} from "../kit/kernel.js";
 
 const LEFT = 78, TOP = 14, BELOW = 42;
 
@@ -35,7 +35,7 @@ function draw(view, ctx, width, height, t) {
   const {data, columns, at} = view;
   const box = (view.box = {x: LEFT, y: TOP, w: width - LEFT - 14, h: height - TOP - BELOW});
   const x = (view.x = scale(at.from, at.to, box.x, box.x + box.w)), y = (view.y = scale(view.low, view.high, box.y + box.h, box.y));
-  axisY(ctx, t, box, y, ticks(view.low, view.high, box.h / 44, true), (value) => shortText(bytesText(value)), `address on tile ${data.tile} of IPU ${data.ipu}`);
+  axisY(ctx, t, box, y, ticks(view.low, view.high, box.h / 44, true), (value) => shortText(bytesText(value)), `address on tile ${wholeText(data.tile)} of IPU ${data.ipu}`);
   ctx.save();
   ctx.beginPath();
   ctx.rect(box.x, box.y, box.w, box.h);
@@ -102,7 +102,7 @@ function panel(view) {
   const rows = covering(columns, at), most = rows.reduce((high, row) => Math.max(high, columns.bytes[row]), 1);
   const heading = `${at === view.peak ? "Peak: " : ""}${data.step_names[columns.step_name[at]]}`;
   const sum = bytesAt(columns, rows);
-  const parts = `Step ${columns.step[at]}, at place ${wholeText(at)}: ${bytesText(sum)} in ${wholeText(rows.length)} pieces of memory on tile ${data.tile}`;
+  const parts = `Step ${wholeText(columns.step[at])}, at place ${wholeText(at)}: ${bytesText(sum)} in ${thingsText(rows.length, "piece")} of memory on tile ${wholeText(data.tile)}`;
   rows.sort((a, b) => columns.bytes[b] - columns.bytes[a] || columns.address[a] - columns.address[b]);
   const list = table([
     {label: "what lies there", path: true, mark: (row) => data.kinds[columns.kind[row]], text: (row) => data.labels[columns.label[row]]},
@@ -175,7 +175,7 @@ function hover(view, show) {
     const [px, py] = place(event, ui.canvas), {data, columns, box} = view;
     const at = Math.floor(view.x.invert(px)), address = view.y.invert(py);
     if (px < box.x || py > box.y + box.h || at < 0 || at >= data.positions) return show();
-    const row = rectangleAt(columns, at, address), where = `step ${columns.step[at]}: ${data.step_names[columns.step_name[at]]}`;
+    const row = rectangleAt(columns, at, address), where = `step ${wholeText(columns.step[at])}: ${data.step_names[columns.step_name[at]]}`;
     if (row < 0) return show(px, py, ["Free here", where]);
     const {[columns.label[row]]: label} = data.labels, end = columns.address[row] + columns.bytes[row];
     return show(px, py, [label, `${bytesText(columns.bytes[row])} at ${wholeText(columns.address[row])} to ${wholeText(end - 1)}, ${data.kinds[columns.kind[row]].label}`,

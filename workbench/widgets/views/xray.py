@@ -132,7 +132,7 @@ def draw(report: Report) -> str:
     """The stored picture, SVG: rectangles by category, gaps shaded, the end of the tile dashed."""
     frame, told = report.rectangles, report.data
     kinds = list(dict.fromkeys(frame["category"].astype(str)))
-    picture = svg.Picture(960, 420, f"X-ray of tile {report.tile}, IPU {report.ipu}")
+    picture = svg.Picture(960, 420, f"X-ray of tile {report.tile:,}, IPU {report.ipu}")
     below = picture.legend(16, 46, [paint(CATEGORIES, kind) for kind in kinds], 944)
     plot = svg.Box(96, below + 6, 848, 354 - below)
     highest = max(int(told["total_with_gaps_bytes"]), *(frame["address"] + frame["bytes"]).tolist(), 1)
