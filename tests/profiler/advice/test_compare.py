@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
@@ -53,6 +55,13 @@ def test_what_no_layer_takes_is_named_in_the_text_and_stays_nameless_in_the_tabl
     (change,) = found.table("layers").set_index("layer").loc[[""], "cycles change"]
     (line,) = [line for line in found.to_text().splitlines() if line.startswith("no layer ")]
     assert str(change) in line.split()
+
+
+def test_less_is_written_with_a_minus_sign_as_on_the_page() -> None:
+    half = replace(FITS, meta={**FITS.meta, "total_cycles": FITS.total_cycles // 2})
+    # 11,880 cycles less 5,940.
+    assert "cycles \u22125.94 k cycles, " in compare(FITS, half).sentence
+    assert "cycles +5.94 k cycles, " in compare(half, FITS).sentence
 
 
 def test_bad_arguments() -> None:

@@ -259,6 +259,9 @@ def _with_status(frame: pd.DataFrame, status: str) -> pd.DataFrame:
     return frame[frame["status"] == status].reset_index(drop=True)
 
 
+MINUS = "\u2212"  # as the pages write it
+
+
 def _signed(value: float, is_bytes: bool) -> str:
     text = bytes_text(abs(value)) if is_bytes else cycles_text(abs(value))
-    return f"{'+' if value > 0 else '-' if value < 0 else '±'}{text}"
+    return f"{'+' if value > 0 else MINUS if value < 0 else '±'}{text}"

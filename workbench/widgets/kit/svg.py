@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -107,7 +108,7 @@ class Picture:
         for value in y.ticks:
             level = plot.y + plot.h - y.part(value) * plot.h
             self.raw(f'<path class="g" d="M{number(plot.x)} {number(level)}h{number(plot.w)}"/>')
-            self.text(plot.x - 8, level + 4, y.text(value), anchor="end")
+            self.text(plot.x - 8, level + 4, short_text(y.text(value)), anchor="end")
         self.text(16, plot.y + plot.h / 2, y.label, anchor="middle", turn=-90)
         self.axis_x(plot, x)
 
@@ -116,7 +117,7 @@ class Picture:
         for value in x.ticks:
             at = plot.x + x.part(value) * plot.w
             self.raw(f'<path class="g" d="M{number(at)} {number(plot.y + plot.h)}v4"/>')
-            text = x.text(value)
+            text = short_text(x.text(value))
             self.text(at, plot.y + plot.h + 18, text, anchor="end" if at + 3.5 * len(text) > self.width else "middle")
         self.text(plot.x + plot.w / 2, plot.y + plot.h + 36, x.label, anchor="middle")
 
@@ -160,6 +161,11 @@ class Axis:
     def part(self, value: float) -> float:
         """0 at the low end, 1 at the high end."""
         return (value - self.low) / (self.high - self.low)
+
+
+def short_text(text: str) -> str:
+    """A tick's text without the zeros that say nothing: "24 KiB" of "24.0 KiB"."""
+    return re.sub(r"\.(?=\D|$)", "", re.sub(r"(\.\d*?)0+(?=\D|$)", r"\1", text))
 
 
 def ticks(low: float, high: float, count: int, *, binary: bool = False) -> list[float]:
