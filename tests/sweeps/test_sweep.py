@@ -303,7 +303,9 @@ def test_axes_of_numbers_are_numbers_side_by_side() -> None:
     assert (hidden.label, list(hidden["values"]), hidden.ticktext) == ("hidden", [32] * 4, None)
     assert (list(precision["values"]), precision.ticktext) == ([0, 1, 0, 1], ("None", "float32"))
     assert (cost.label, cost.ticktext) == ("microseconds of a sample", None)
-    assert (fullest.label, fullest.ticktext) == ("bytes of the fullest tile", None)
+    assert fullest.label == "bytes of the fullest tile"
+    assert fullest.ticktext[0] == "0 B"
+    assert all(text.endswith("iB") for text in fullest.ticktext[1:])
     assert list(fullest["values"]) == [sweep.profile(row).max_tile_bytes for row in range(4)]
 
 
@@ -320,6 +322,20 @@ def test_curves_go_from_left_to_right_in_one_colour_a_group() -> None:
         assert list(figure.data[place].y) == [sweep.profile(row).max_tile_bytes for row in rows]
     colours = [line.line.color for line in figure.data]
     assert colours[0] == colours[1] != colours[2] == colours[3]
+
+
+@pytest.mark.parametrize("kind", ["pareto", "curves", "parallel"])
+def test_figures_have_a_title_and_bytes_in_powers_of_two(kind: str) -> None:
+    figure = swept().figure(kind)
+    assert figure.layout.title.text == swept().sentence
+    if kind == "parallel":
+        axis = figure.data[0].dimensions[-1]
+    else:
+        axis = figure.layout["yaxis" if kind == "pareto" else "yaxis2"]
+    assert axis.ticktext[0] == "0 B"
+    # Whole numbers of KiB, each where it says.
+    for place, text in list(zip(axis.tickvals, axis.ticktext, strict=True))[1:]:
+        assert text == f"{place / 1024:g} KiB"
 
 
 def test_curves_of_what_points_leave_out_are_drawn_too() -> None:

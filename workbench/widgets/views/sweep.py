@@ -138,8 +138,20 @@ def figure(report: Sweep, kind: str = "pareto") -> go.Figure:
         raise InputError(f"there is no figure {kind!r} of a sweep", expected=f"one of: {', '.join(KINDS)}")
     table = measured(report)
     if kind == "parallel":
-        return go.Figure(go.Parcoords(dimensions=[_dimension(table, name) for name in (*report.axes, *MEASURES)]))
-    return _curves(report, table) if kind == "curves" else _pareto(report, table)
+        dimensions = [_dimension(table, name) for name in (*report.axes, *MEASURES)]
+        found = go.Figure(go.Parcoords(dimensions=dimensions))
+    else:
+        found = _curves(report, table) if kind == "curves" else _pareto(report, table)
+    return found.update_layout(title=report.sentence)
+
+
+def _byte_ticks(highest: float) -> dict[str, list[Any]]:
+    """Places of an axis of bytes from zero on, and what stands there."""
+    from workbench.base.units import bytes_text
+    from workbench.widgets.kit.svg import short_text, ticks
+
+    places = ticks(0, max(1.0, highest), 6, binary=True)
+    return {"tickvals": places, "ticktext": [short_text(bytes_text(place)) for place in places]}
 
 
 MEASURES = ("cost", "max_tile_bytes")
@@ -149,7 +161,8 @@ TITLES = {"cost": "microseconds of a sample", "max_tile_bytes": "bytes of the fu
 def _dimension(table: pd.DataFrame, name: str) -> dict[str, Any]:
     values, label = table[name].tolist(), TITLES.get(name, name)
     if all(map(_is_number, values)):
-        return {"label": label, "values": [float(value) for value in values]}
+        ticks = _byte_ticks(max(values, default=0)) if name == "max_tile_bytes" else {}
+        return {"label": label, "values": [float(value) for value in values], **ticks}
     known = list(dict.fromkeys(map(_said, sorted(values, key=_numbers_first))))
     places = [known.index(_said(value)) for value in values]
     return {"label": label, "values": places, "tickvals": list(range(len(known))), "ticktext": known}
@@ -181,7 +194,9 @@ def _pareto(report: Sweep, table: pd.DataFrame) -> go.Figure:
         part = table[table["fits"].astype(bool) == fits]
         found.add_scatter(x=part["cost"], y=part["max_tile_bytes"], mode="markers", name=name, text=part["name"])
     if len(table):
-        found.add_hline(y=capacity_of(report, table), line_dash="dash", annotation_text="capacity of a tile")
+        capacity = capacity_of(report, table)
+        found.update_yaxes(_byte_ticks(max(capacity, float(table["max_tile_bytes"].max()))))
+        found.add_hline(y=capacity, line_dash="dash", annotation_text="capacity of a tile")
     found.update_layout(xaxis_title=TITLES["cost"], yaxis_title=TITLES["max_tile_bytes"])
     return found
 
@@ -209,6 +224,8 @@ def _curves(report: Sweep, table: pd.DataFrame) -> go.Figure:
                 mode="lines+markers",
             )
     found.update_xaxes(title_text=first)
+    if len(table):
+        found.update_yaxes(_byte_ticks(float(table["max_tile_bytes"].max())), col=2)
     found.update_layout(legend_title_text=", ".join(others))
     return found
 
