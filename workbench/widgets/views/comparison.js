@@ -75,11 +75,14 @@ function drawSeries(view, ctx, width, height, t) {
   line(ctx, levels, 2, y, t.text, 1.5, [5, 3]);
   ctx.fillStyle = t.bad;
   for (let dash = box.x; dash < box.x + box.w; dash += 12) ctx.fillRect(dash, Math.round(y(capacity)) - 1, 8, 2);
+  font(ctx, t, 11, 600);
+  Object.assign(ctx, {textAlign: "right", textBaseline: "top"});
+  ctx.fillText(`capacity ${bytesText(capacity)}`, box.x + box.w - 6, y(capacity) + 4);
   if (view.chosen >= 0) { ctx.fillStyle = t.bad; ctx.fillRect(Math.round(x(view.chosen + 0.5)) - 1, box.y, 2, box.h); }
   ctx.restore();
-  const label = view.picture === "memory" ? `tile of IPU ${view.data.ipu}` : own ? `the way through each program's steps: ${wholeText(before.length)} before, ${wholeText(after.length)} after` : "place in the program (its steps in order, loops once)";
-  if (own) axisX(ctx, t, box, (part) => x((part * length) / 100), ticks((from * 100) / length, (to * 100) / length, box.w / 90), (part) => shortText(`${part.toFixed(3)} %`), label);
-  else axisX(ctx, t, box, x, [...new Set(ticks(from, to, box.w / 90).map(Math.round))], wholeText, label);
+  const below = view.picture === "memory" ? `tile of IPU ${view.data.ipu}` : own ? `the way through each program's steps: ${wholeText(before.length)} before, ${wholeText(after.length)} after` : "place in the program (its steps in order, loops once)";
+  if (own) axisX(ctx, t, box, (part) => x((part * length) / 100), ticks((from * 100) / length, (to * 100) / length, box.w / 90), (part) => shortText(`${part.toFixed(3)} %`), below);
+  else axisX(ctx, t, box, x, [...new Set(ticks(from, to, box.w / 90).map(Math.round))], wholeText, below);
 }
 
 function line(ctx, levels, side, y, colour, wide, dash) {
