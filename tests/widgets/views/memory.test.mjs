@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {orderOf, seriesOf, sumsOf} from "../../../workbench/widgets/views/memory.js";
+import {orderOf, said, seriesOf, sumsOf} from "../../../workbench/widgets/views/memory.js";
 
 const DATA = {ipus: 2, held: [0, 1], tiles: 3, categories: [{label: "a"}, {label: "b"}], liveness: [{}, {}]};
 const COLUMNS = {bytes: Int32Array.of(1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60), liveness: Int32Array.of(7, 7, 7, 8, 8, 8, 1, 1, 1, 2, 2, 2)};
@@ -30,4 +30,17 @@ test("tiles stand by number, by row of the plan, or the fullest first", () => {
   assert.deepEqual(orderOf("number", sums, rows), [0, 1, 2, 3]);
   assert.deepEqual(orderOf("place", sums, rows), [0, 2, 1, 3]);
   assert.deepEqual(orderOf("fullest", sums, rows), [1, 0, 2, 3]);
+});
+
+test("the sentence is of the split that is drawn", () => {
+  const data = {...DATA, ipu: 0, capacity_bytes: 100, sentences: ["of IPU 0", "of IPU 1"], liveness: [{label: "always"}, {label: "come and go"}], splits: {liveness: "liveness", region: "region", variables: "variables"}};
+  const view = (split, more) => ({data, columns: COLUMNS, selection: {get: () => null}, hidden: new Set(), order: "number", version: 0, asked: null, split, ...more});
+  assert.equal(said(view("category")), "of IPU 0");
+  // 7 and 1 bytes on each of 3 tiles.
+  assert.equal(said(view("liveness")), "Memory of IPU 0 by liveness: tile 0 is fullest with 8 B of 100 B, the average is 8 B; most is always 21 B and come and go 3 B");
+  assert.equal(said(view("liveness", {hidden: new Set([0])})), said(view("liveness")));
+  const asked = {name: "region", ipu: 0, paints: [{label: "interleaved"}], bytes: Int32Array.of(1, 2, 30)};
+  assert.equal(said(view("region", {asked})), "Memory of IPU 0 by region: tile 2 is fullest with 30 B of 100 B, the average is 11 B; most is interleaved 33 B");
+  assert.equal(said(view("region")), "Memory of IPU 0 by region");
+  assert.equal(said(view("variables")), "Memory of IPU 0 by variables: none yet");
 });

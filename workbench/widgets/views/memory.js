@@ -1,5 +1,5 @@
 import {axisX, axisY, bytesText, button, choice, frame, h, hatch, panZoom, place, scale, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
-import {chooseTile, ipuChoice, ipuOf, startOf, tileOf, tilePanel} from "../kit/tiles.js";
+import {chooseTile, ipuChoice, ipuOf, largestTile, startOf, tileOf, tilePanel} from "../kit/tiles.js";
 
 const LEFT = 78, TOP = 16, BELOW = 42;
 
@@ -192,8 +192,19 @@ function load(view, model) {
   Object.assign(view.at, {from: 0, to: view.data.tiles});
 }
 
+// What is drawn, in one sentence: the report's own of its categories, else the same of the parts that are chosen.
+export function said(view) {
+  const {data, split} = view, ipu = ipuOf(view);
+  if (split === "category") return data.sentences[data.held.indexOf(ipu)];
+  const {series} = drawnNow(view), sums = sumsOf(series, data.tiles, new Set()), head = `Memory of IPU ${ipu} by ${data.splits[split]}`;
+  if (!series.paints.length) return split === "variables" ? `${head}: none yet` : head;
+  const best = largestTile(sums), whole = sums.reduce((a, b) => a + b, 0);
+  const parts = series.paints.map(({label}, part) => [label, series.bytes[part].reduce((a, b) => a + b, 0)]).sort((a, b) => b[1] - a[1]).slice(0, 2);
+  return `${head}: tile ${wholeText(best)} is fullest with ${bytesText(sums[best])} of ${bytesText(data.capacity_bytes)}, the average is ${bytesText(whole / data.tiles)}; most is ${parts.map(([label, size]) => `${label} ${bytesText(size)}`).join(" and ")}`;
+}
+
 function furnish(view) {
-  view.ui.say(view.data.sentences[view.data.held.indexOf(ipuOf(view))]);
+  view.ui.say(said(view));
   const offered = Object.entries(view.data.splits).filter(([name]) => view.live || !view.data.asked_for.includes(name));
   view.ui.tools.replaceChildren(...[choice("by", offered, view.split, (name) => split(view, name)), choice("tiles", Object.entries(ORDERS), view.order, (name) => { view.order = name; view.canvas.redraw(); }),
     view.split === "variables" && view.variables.length > 0 && button("None of them", () => { view.variables = []; view.asked = null; view.version += 1; furnish(view); view.canvas.redraw(); }), ipuChoice(view)].filter(Boolean));
