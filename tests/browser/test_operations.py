@@ -36,6 +36,30 @@ def test_a_layer_is_walked_into_by_keys_and_its_rows_are_listed(chromium: Browse
     page.close()
 
 
+def test_escape_lets_go_of_all_and_shows_all_layers(chromium: Browser, tmp_path: Path) -> None:
+    page = chromium.new_page()
+    profile = handmade_profile()
+    page.goto(profile.to_html(tmp_path / "profile.html").as_uri())
+    page.locator("#view-tile_map canvas.wb-canvas").focus()
+    page.keyboard.press("ArrowUp")
+    tile = page.locator("#view-tile_map .wb-side h4").first
+    chosen = tile.inner_text()
+    assert chosen.startswith("Tile ")
+    view = page.locator("#view-operations")
+    rows = view.locator(".wb-listed tbody tr:not([aria-hidden])")
+    view.locator("select").nth(1).select_option("layers")
+    expect(rows).to_have_count(len(profile.operations.layers))
+    view.locator("canvas.wb-canvas").focus()
+    for key in ("ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    expect(rows).not_to_have_count(len(profile.operations.layers))
+    page.keyboard.press("Escape")
+    expect(rows).to_have_count(len(profile.operations.layers))
+    expect(tile).not_to_have_text(chosen)
+    expect(view.locator(".wb-chosen")).to_have_count(0)
+    page.close()
+
+
 def test_names_are_text(chromium: Browser, tmp_path: Path) -> None:
     page = chromium.new_page()
     page.goto(evil_profile().to_html(tmp_path / "evil.html").as_uri())

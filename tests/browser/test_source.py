@@ -112,3 +112,20 @@ def test_code_is_text(chromium: Browser, tmp_path: Path) -> None:
     assert f"{EVIL}(line_1)" in code.inner_text()
     assert "was not recorded" in code.inner_text()
     page.close()
+
+
+def test_there_is_one_way_to_choose_nothing_and_it_clears_the_line(chromium: Browser, tmp_path: Path) -> None:
+    page = chromium.new_page()
+    page.goto(handmade_profile().to_html(tmp_path / "profile.html").as_uri())
+    source, tile = page.locator("#view-source"), page.locator("#view-tile_map .wb-side h4").first
+    page.locator("#view-tile_map canvas.wb-canvas").focus()
+    page.keyboard.press("ArrowUp")
+    chosen = tile.inner_text()
+    source.get_by_role("button", name="Dearest").click()
+    steps = source.locator(".wb-code-steps tbody tr")
+    assert steps.count() > 0
+    expect(source.get_by_role("button", name="Nothing chosen")).to_have_count(0)
+    source.get_by_role("button", name="Choose nothing").click()
+    expect(steps).to_have_count(0)
+    expect(tile).not_to_have_text(chosen)
+    page.close()

@@ -1,4 +1,4 @@
-import {bytesText, button, choice, clipText, countText, cyclesText, font, frame, h, isUnder, percentText, place, select, selectionOf, surface, tip, unpack, watch, wholeText} from "../kit/kernel.js";
+import {bytesText, button, choice, clipText, countText, cyclesText, font, frame, h, isUnder, percentText, place, select, selectionOf, surface, tip, unpack, watch, wholeText, letGo} from "../kit/kernel.js";
 import {grid} from "../kit/grid.js";
 
 const ROW = 30;
@@ -108,6 +108,20 @@ function use(view, box) {
   view.ui.announce(labelOf(view, {node: shown, depth: 1}));
 }
 
+function whole(view) {
+  Object.assign(view, {trail: [view.tree], at: 0, only: null, row: null});
+  listed(view);
+  view.canvas.redraw();
+}
+
+// Lets go of all that is chosen, and of the layer that is gone into; says whether anything was.
+export function leave(view) {
+  const inside = view.trail.length > 1 || view.only !== null;
+  const chosen = letGo(view.selection);
+  if (inside || chosen) whole(view);
+  return inside || chosen;
+}
+
 const FORMS = {utilisation: percentText, flops: countText};
 
 function listed(view) {
@@ -136,7 +150,7 @@ function furnish(view) {
   const {ui} = view;
   ui.say(view.data.sentence);
   ui.tools.replaceChildren(choice("size", Object.entries(NAMES), view.measure, (value) => { view.measure = value; build(view); furnish(view); }),
-    button("All layers", () => { view.trail = [view.tree]; view.at = 0; view.only = null; select(view.selection, {layer: null}); listed(view); view.canvas.redraw(); }, {title: "Key: Home"}));
+    button("All layers", () => { select(view.selection, {layer: null}); whole(view); }, {title: "Key: Home"}));
   ui.setTable(() => h("p", {text: "The table above is the data table: sort it by its heads, search, or group it."}));
   listed(view);
   view.canvas.redraw();
@@ -156,7 +170,8 @@ function hear(view, show) {
   canvas.addEventListener("click", (event) => { canvas.focus(); use(view, under(event)[2]); });
   canvas.addEventListener("keydown", (event) => {
     if (event.key === "Enter") use(view, view.boxes[view.at]);
-    else if (event.key === "Escape" || event.key === "Backspace") use(view, view.boxes[0]);
+    else if (event.key === "Escape") { if (!leave(view)) return; }
+    else if (event.key === "Backspace") use(view, view.boxes[0]);
     else if (event.key === "Home") view.ui.tools.querySelector("button").click();
     else if (!move(view, event.key)) return;
     event.preventDefault();

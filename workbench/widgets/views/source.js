@@ -1,4 +1,4 @@
-import {bytesText, choice, clipText, cyclesText, button, font, frame, h, hatch, isUnder, percentText, place, select, selectionOf, surface, table, tip, unpack, watch, wholeText} from "../kit/kernel.js";
+import {bytesText, choice, clipText, cyclesText, button, font, frame, h, hatch, isUnder, percentText, place, select, selectionOf, surface, table, tip, unpack, watch, wholeText, letGo} from "../kit/kernel.js";
 import {grid} from "../kit/grid.js";
 
 const ROW = 20, SPARE = 10, STRIP = 40, SHOWN = 460;
@@ -169,6 +169,7 @@ function clear(view) {
   Object.assign(view, {line: -1, marked: new Set(), picked: true});
   select(view.selection, {steps: null, step: null, layer: null, position: null});
   view.picked = false;
+  letGo(view.selection);
   tell(view);
   refresh(view);
 }
@@ -207,7 +208,7 @@ function load(view) {
 function furnish(view) {
   const {ui, data, columns} = view, offered = Object.entries(NAMES).filter(([name]) => view.most[name] > 0);
   ui.say(data.sentence);
-  ui.tools.replaceChildren(choice("heat", offered, view.measure, (value) => { view.measure = value; refresh(view); }), button("Dearest", () => dearest(view), {title: "The dearest line, then the next dearest"}), button("Nothing chosen", () => clear(view), {title: "Key: Escape"}));
+  ui.tools.replaceChildren(choice("heat", offered, view.measure, (value) => { view.measure = value; refresh(view); }), button("Dearest", () => dearest(view), {title: "The dearest line, then the next dearest"}), ...(view.live ? [] : [button("Choose nothing", () => clear(view), {title: "Key: Escape"})])); // live views have one of their own
   ui.setTable(() => table([{label: "line", text: (which) => (which < 0 ? "no line" : data.lines[which])}, {label: "text", text: (which) => (which < 0 ? "" : textOf(view, view.list[view.placeOf.get(which)]).trim())},
     {label: "cycles", number: true, text: (which) => wholeText(which < 0 ? data.unattributed_cycles : columns.cycles[which])}, {label: "share", number: true, text: (which) => percentText((which < 0 ? data.unattributed_cycles : columns.cycles[which]) / (data.total_cycles || 1))},
     {label: "fullest tile (bytes)", number: true, text: (which) => (which < 0 ? "" : wholeText(columns.peak_bytes[which]))}, {label: "code (bytes)", number: true, text: (which) => (which < 0 ? "" : wholeText(columns.code_bytes[which]))}],
@@ -220,7 +221,7 @@ async function render({model, el}) {
     el.replaceChildren(h("section", {class: "wb", "aria-label": "Source"}, h("p", {class: "wb-empty", text: data.sentence})));
     return undefined;
   }
-  const view = {selection: await selectionOf(model), data, columns: unpack(data.layout, model.get("buffer")), measure: "cycles", line: -1, at: 0, marked: new Set(), id: `wb-code-${Math.random().toString(36).slice(2)}`};
+  const view = {selection: await selectionOf(model), live: model.get("live"), data, columns: unpack(data.layout, model.get("buffer")), measure: "cycles", line: -1, at: 0, marked: new Set(), id: `wb-code-${Math.random().toString(36).slice(2)}`};
   load(view);
   const ui = (view.ui = frame(el, {title: "Source", sentence: data.sentence, height: STRIP}));
   view.rows = h("div", {class: "wb-code-rows", role: "presentation"});
@@ -234,9 +235,9 @@ async function render({model, el}) {
   view.at = nextWith(view.list, -1, 1);
   tell(view);
   fill(view);
-  const off = watch(view.selection, ["step", "layer"], () => follow(view));
+  const offs = [watch(view.selection, ["step", "layer"], () => follow(view)), watch(view.selection, ["steps"], () => { if (!view.selection.get("steps")) follow(view); })];
   follow(view);
-  return () => { off(); view.canvas.dispose(); };
+  return () => { offs.forEach((off) => off()); view.canvas.dispose(); };
 }
 
 export default {render};
