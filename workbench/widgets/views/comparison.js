@@ -77,7 +77,11 @@ function drawSeries(view, ctx, width, height, t) {
   for (let dash = box.x; dash < box.x + box.w; dash += 12) ctx.fillRect(dash, Math.round(y(capacity)) - 1, 8, 2);
   font(ctx, t, 11, 600);
   Object.assign(ctx, {textAlign: "right", textBaseline: "top"});
-  ctx.fillText(`capacity ${bytesText(capacity)}`, box.x + box.w - 6, y(capacity) + 4);
+  const named = `capacity ${bytesText(capacity)}`, wide = ctx.measureText(named).width;
+  ctx.fillStyle = t.paper;
+  ctx.fillRect(box.x + box.w - wide - 10, y(capacity) + 2, wide + 8, 16);
+  ctx.fillStyle = t.bad;
+  ctx.fillText(named, box.x + box.w - 6, y(capacity) + 4);
   if (view.chosen >= 0) { ctx.fillStyle = t.bad; ctx.fillRect(Math.round(x(view.chosen + 0.5)) - 1, box.y, 2, box.h); }
   ctx.restore();
   const below = view.picture === "memory" ? `tile of IPU ${view.data.ipu}` : own ? `the way through each program's steps: ${wholeText(before.length)} before, ${wholeText(after.length)} after` : "place in the program (its steps in order, loops once)";
