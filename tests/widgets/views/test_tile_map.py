@@ -149,7 +149,7 @@ def test_an_ipu_without_what_was_asked_for_holds_zero_bytes_of_it_among_many_ipu
 
 
 def test_a_step_of_another_ipu_is_drawn_where_it_runs(node: str) -> None:
-    report = handmade_pipeline().tile_map.of("cycles", 3)  # stage 1's
+    report = handmade_pipeline().tile_map.of("cycles", 4)  # stage 1's
     assert drawn_first(report, 0, node)[0] == [0] * 16
     assert drawn_first(report, 1, node)[0] == report.values.tolist()
 
