@@ -127,15 +127,9 @@ class Pipeline:
                     self._take(pieces, number, atom, stage)
             stage.update(dict.fromkeys(eqn.outvars, number))
         for var, name in zip(self.jaxpr.outvars, self.forward.results, strict=True):
-            self._give(pieces, var, name, stage)
+            if not isinstance(var, Literal) and var in stage:
+                pieces[stage[var]].gives.append((var, name))
         return pieces
-
-    def _give(self, pieces: Sequence[Piece], var: Any, name: str, stage: Mapping[Any, int]) -> None:
-        """Have a result given by the stage that makes it; what none makes, a constant or a parameter, by the last."""
-        made = None if isinstance(var, Literal) else stage.get(var)
-        if made is None and not isinstance(var, Literal):
-            self._take(pieces, self.count - 1, var, stage)
-        pieces[self.count - 1 if made is None else made].gives.append((var, name))
 
     def _take(self, pieces: Sequence[Piece], number: int, var: Any, stage: Mapping[Any, int]) -> None:
         made = stage.get(var)
