@@ -1,16 +1,16 @@
 import {OWN_KEYS, button, h, watch} from "../kit/kernel.js";
 
-function gauge(share, limit, fits, text) {
+function gauge({share, beyond}, limit, fits, text) {
   return h("div", {class: `wb-bytes ${fits ? "wb-fits" : ""}`},
     h("span", {text}),
-    h("div", {class: "wb-gauge", "aria-hidden": "true"}, h("div", {class: "wb-used", style: {width: `${share * 100}%`}}), h("div", {class: "wb-limit", style: {left: `calc(${limit * 100}% - 2px)`}})));
+    h("div", {class: "wb-gauge", "aria-hidden": "true"}, h("div", {class: `wb-used ${beyond ? "wb-beyond" : ""}`, style: {width: `${share * 100}%`}}), h("div", {class: "wb-limit", style: {left: `calc(${limit * 100}% - 2px)`}})));
 }
 
 function row(fix, place, {limit, live, apply}) {
   const code = fix.code && h("details", {}, h("summary", {text: "Code"}), h("pre", {tabindex: 0, text: fix.code}));
   return h("tr", {class: fix.fits ? "wb-fits" : ""},
     h("th", {scope: "row"}, h("span", {class: "wb-fix", text: fix.title}), fix.note && h("span", {class: "wb-note", text: fix.note}), code),
-    h("td", {}, gauge(fix.share, limit, fix.fits, fix.bytes), h("span", {class: "wb-note", text: fix.estimate})),
+    h("td", {}, gauge(fix, limit, fix.fits, fix.bytes), h("span", {class: "wb-note", text: fix.estimate})),
     h("td", {}, h("span", {class: "wb-says", text: `${fix.fits ? "✓" : "✕"} ${fix.verdict}`}), fix.doubt && h("span", {class: "wb-note", text: fix.doubt})),
     h("td", {class: "wb-num"}, h("span", {text: fix.cost}), h("span", {class: "wb-note", text: fix.change})),
     live && h("td", {}, button("Apply", () => apply(place), {"aria-label": `Apply: ${fix.title}`})));
@@ -28,7 +28,7 @@ function plot(data, label) {
   if (!data.points) return null;
   const dot = (point, kind) => h("span", {class: `wb-dot ${kind}`, title: point.text, style: {left: part(point.x), bottom: part(point.y)}});
   return h("figure", {class: "wb-scatter"},
-    h("figcaption", {text: "All that was compiled: bytes of the fullest tile against cycles × IPUs a sample"}),
+    h("figcaption", {text: data.axes}),
     h("div", {class: "wb-scatter-area", role: "img", "aria-label": label},
       ...data.ticks_y.map(({at, text}) => h("span", {class: "wb-tick-y", style: {bottom: part(at)}}, h("i", {text}))),
       ...data.ticks_x.map(({at, text}) => h("span", {class: "wb-tick-x", style: {left: part(at)}, text})),
@@ -43,7 +43,7 @@ const list = (title, items) => items.length > 0 && h("details", {class: "wb-data
 
 export function content(data, live, apply) {
   const heads = ["What to change", "Fullest tile", "Verdict", "Cycles × IPUs a sample", live && "Apply"].filter(Boolean);
-  const now = h("tr", {class: "wb-present"}, h("th", {scope: "row", text: "As it is"}), h("td", {}, gauge(data.now.share, data.limit, data.now.share <= data.limit, data.now.text)), h("td", {}), h("td", {class: "wb-num", text: data.now.cost}), live && h("td", {}));
+  const now = h("tr", {class: "wb-present"}, h("th", {scope: "row", text: "As it is"}), h("td", {}, gauge(data.now, data.limit, data.now.share <= data.limit, data.now.text)), h("td", {}), h("td", {class: "wb-num", text: data.now.cost}), live && h("td", {}));
   return h("section", {class: "wb wb-diagnosis", "aria-label": "Diagnosis", "aria-busy": data.ended ? "false" : "true", ...OWN_KEYS},
     h("header", {class: "wb-head"}, h("h3", {text: "Diagnosis"}), h("p", {class: "wb-said", text: data.sentence})),
     h("div", {class: "wb-wide", tabindex: 0, role: "region", "aria-label": "Fixes"},

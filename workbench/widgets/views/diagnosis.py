@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +27,14 @@ if TYPE_CHECKING:
 
 GOOD = "#1d7f4e"
 KINDS = ("bars", "scatter")
-MIN_TICKS = 3
+MIN_TICKS, MAX_TICKS = 3, 6
+# Gauges reach to twice a tile, and bytes get a logarithmic axis where something needs four times a tile: one program
+# far beyond a tile would press all that fits into a corner.
+GAUGE_TILES, LOGARITHMIC_TILES = 2, 4
 PLOT_HIGH = 330
-COST_LABEL = "cycles x IPUs a sample, on a logarithmic axis"
+# Letters of 12 px that stand side by side in the picture.
+LETTERS = 150
+LOGARITHMIC = " (logarithmic)"
 SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _TABLE = ["fix", "estimated_bytes", "verified_bytes", "verified_cycles", "cost", "numbers", "fits", "margin_bytes"]
 
@@ -37,13 +43,13 @@ def content(report: Report) -> dict[str, Any]:
     """What the view says, as texts and shares."""
     profile = report.profile
     limit, now = int(profile.target["bytes_per_tile"]), profile.max_tile_bytes
-    most = max([limit, now, *(_bytes(fix) for fix in report.fixes)])
+    most = min(max([limit, now, *(_bytes(fix) for fix in report.fixes)]), GAUGE_TILES * limit)
     return {
         "sentence": report.sentence if report.ended else f"{len(report.tried)} compiled so far. {report.sentence}",
         "ended": report.ended,
         "estimated": report.estimated,
         "limit": limit / most,
-        "now": {"share": now / most, "text": bytes_text(now), "cost": cycles_text(cost_of(profile))},
+        "now": {**_gauge(now, most), "text": bytes_text(now), "cost": cycles_text(cost_of(profile))},
         "fixes": [_row(report, fix, most) for fix in report.fixes],
         "skipped": [f"{lever}: {reason}" for lever, reason in report.skipped],
         "tried": [
@@ -56,22 +62,25 @@ def content(report: Report) -> dict[str, Any]:
 
 def plot_of(report: Report) -> dict[str, Any]:
     """Bytes of the fullest tile against cost, as parts of a plot's width and height: a point for each compile and for
-    the program as it is, the Pareto front, the capacity, and ticks. Cost has a logarithmic axis. Empty with nothing
-    measured."""
+    the program as it is, the Pareto front, the capacity, and ticks. Cost has a logarithmic axis, and bytes have one
+    where something needs several times a tile. Empty with nothing measured."""
     points = [fix for fix in report.tried if fix.verified_bytes is not None and fix.cost]
     base, limit = report.profile, int(report.profile.target["bytes_per_tile"])
     if not points or cost_of(base) <= 0:
         return {}
     costs = [fix.cost or 0.0 for fix in points]
     low, high = math.log(min(*costs, cost_of(base)) / 1.1), math.log(max(*costs, cost_of(base)) * 1.1)
-    top = 1.08 * max(limit, base.max_tile_bytes, *(_bytes(fix) for fix in points))
-    x, y = svg.Axis(low, high, "", str), svg.Axis(0, top, "", bytes_text, count=4, binary=True)
+    x = svg.Axis(low, high, "", str)
+    up, ticks = _bytes_axis([limit, base.max_tile_bytes, *(_bytes(fix) for fix in points)], limit)
 
     def at(cost: float, size: float) -> dict[str, float]:
-        return {"x": x.part(math.log(cost)), "y": y.part(size)}
+        return {"x": x.part(math.log(cost)), "y": up(size)}
 
     front = report.pareto()[["cost", "verified_bytes"]].to_numpy(float).tolist()
+    is_log = _is_logarithmic([limit, base.max_tile_bytes, *(_bytes(fix) for fix in points)], limit)
     return {
+        "axes": f"All that was compiled: bytes of the fullest tile{LOGARITHMIC if is_log else ''} against "
+        f"cycles × IPUs a sample{LOGARITHMIC}",
         "points": [
             {
                 **at(fix.cost or 0.0, _bytes(fix)),
@@ -85,11 +94,26 @@ def plot_of(report: Report) -> dict[str, Any]:
             "text": f"As it is: {bytes_text(base.max_tile_bytes)}, {cycles_text(cost_of(base))}",
         },
         "front": [at(*each) for each in front],
-        "limit": y.part(limit),
+        "limit": up(limit),
         "limit_text": f"capacity {bytes_text(limit)}",
         "ticks_x": [{"at": x.part(math.log(each)), "text": short_cycles(each)} for each in _round(low, high)],
-        "ticks_y": [{"at": y.part(each), "text": bytes_text(each)} for each in y.ticks],
+        "ticks_y": [{"at": up(each), "text": bytes_text(each)} for each in ticks],
     }
+
+
+def _bytes_axis(sizes: list[int], limit: int) -> tuple[Callable[[float], float], list[float]]:
+    """Where bytes stand as parts of the plot's height, and its ticks: from nothing, or by powers of two."""
+    if not _is_logarithmic(sizes, limit):
+        y = svg.Axis(0, 1.08 * max(sizes), "", bytes_text, count=4, binary=True)
+        return y.part, list(y.ticks)
+    low, high = math.floor(math.log2(max(1, min(sizes)))), math.log2(max(sizes)) + 0.1
+    ticks = [2.0**power for power in range(low, math.floor(high) + 1)]
+    y = svg.Axis(low, high, "", str)
+    return lambda size: y.part(math.log2(max(1.0, size))), ticks[:: math.ceil(len(ticks) / MAX_TICKS)]
+
+
+def _is_logarithmic(sizes: list[int], limit: int) -> bool:
+    return max(sizes) > LOGARITHMIC_TILES * limit
 
 
 def _round(low: float, high: float) -> list[float]:
@@ -114,12 +138,17 @@ def _row(report: Report, fix: Fix, most: int) -> dict[str, Any]:
         "fits": bool(fix.fits),
         "verdict": _verdict(fix),
         "doubt": fix.doubt[:1].upper() + fix.doubt[1:],
-        "share": _bytes(fix) / most,
+        **_gauge(_bytes(fix), most),
         "bytes": bytes_text(_bytes(fix)),
         "estimate": f"estimated {bytes_text(fix.estimated_bytes)}",
         "cost": "" if fix.cost is None else cycles_text(fix.cost),
         "change": "" if fix.cost is None else f"{change * 100:+.1f} %".replace("-", "−"),
     }
+
+
+def _gauge(size: int, most: int) -> dict[str, Any]:
+    """How far a gauge of `most` bytes is filled; `beyond` where it ends before the size does."""
+    return {"share": min(1.0, size / most), "beyond": size > most}
 
 
 def _bytes(fix: Fix) -> int:
@@ -222,20 +251,36 @@ def html(report: Report) -> str:
 def draw(report: Report) -> str:
     """The stored picture: a bar for the program as it is and one for each fix, against a tile's size."""
     found = content(report)
-    rows = [{"title": "As it is", "share": found["now"]["share"], "bytes": found["now"]["text"]}, *found["fixes"]]
-    below, plot = 58 + 46 * len(rows), found["plot"]
+    rows = [{**found["now"], "title": "As it is", "bytes": found["now"]["text"]}, *found["fixes"]]
+    plot, said = found["plot"], [_figures(row) for row in rows]
+    titles = [textwrap.wrap(row["title"], LETTERS - len(text)) for row, text in zip(rows, said, strict=True)]
+    below = 58 + sum(30 + 16 * len(lines) for lines in titles)
     picture = svg.Picture(960, below + (PLOT_HIGH if plot else 0), "Bytes of the fullest tile")
-    for place, row in enumerate(rows):
-        y = 44 + place * 46
-        fits = row.get("fits", report.profile.fits)
-        cost = ", ".join(part for part in (row.get("verdict"), row.get("cost"), row.get("change")) if part)
-        picture.text(18, y + 12, f"{row['title']}: {row['bytes']}" + (f" ({cost})" if cost else ""))
-        picture.box(18, y + 18, 924, 10, "c", radius=5)
-        picture.box(18, y + 18, max(2.0, 924 * row["share"]), 10, fill=GOOD if fits else BAD, radius=5)
-        picture.box(18 + 924 * found["limit"] - 3, y + 14, 3, 18, "t")
+    y = 56.0
+    for row, text, lines in zip(rows, said, titles, strict=True):
+        picture.text(942, y, text, "t", "end")
+        for line in lines:
+            picture.text(18, y, line)
+            y += 16
+        _draw_gauge(picture, y - 10, row, found["limit"], fits=row.get("fits", report.profile.fits))
+        y += 30
     if plot:
         _draw_plot(picture, plot, svg.Box(96, below + 34, 830, PLOT_HIGH - 94))
     return str(picture)
+
+
+def _figures(row: dict[str, Any]) -> str:
+    """A row's figures on one line."""
+    return " · ".join(part for part in (row["bytes"], row.get("verdict"), row["cost"], row.get("change")) if part)
+
+
+def _draw_gauge(picture: svg.Picture, y: float, row: dict[str, Any], limit: float, *, fits: bool) -> None:
+    """A bar against a tile's size, cut open at its end where the size goes beyond it."""
+    picture.box(18, y, 924, 10, "c", radius=5)
+    picture.box(18, y, max(2.0, 924 * row["share"]), 10, fill=GOOD if fits else BAD, radius=5)
+    picture.box(18 + 924 * limit - 3, y - 4, 3, 18, "t")
+    if row["beyond"]:
+        picture.path("".join(f"M{x} {y + 14}l6-18h4l-6 18z" for x in (916, 924)), "p")
 
 
 def _draw_plot(picture: svg.Picture, plot: dict[str, Any], box: svg.Box) -> None:
@@ -247,13 +292,13 @@ def _draw_plot(picture: svg.Picture, plot: dict[str, Any], box: svg.Box) -> None
     def up(part: float) -> float:
         return box.y + box.h * (1 - part)
 
-    picture.text(16, box.y - 16, "All that was compiled", "t b")
+    picture.text(16, box.y - 16, plot["axes"], "t b")
     for tick in plot["ticks_y"]:
         picture.path(f"M{box.x} {up(tick['at']):.1f}h{box.w}", "g")
         picture.text(box.x - 8, up(tick["at"]) + 4, tick["text"], anchor="end")
     for tick in plot["ticks_x"]:
         picture.text(across(tick["at"]), box.y + box.h + 18, tick["text"], anchor="middle")
-    picture.text(box.x + box.w / 2, box.y + box.h + 38, COST_LABEL, anchor="middle")
+    picture.text(box.x + box.w / 2, box.y + box.h + 38, "cycles × IPUs a sample", anchor="middle")
     picture.path(f"M{box.x} {up(plot['limit']):.1f}h{box.w}", "k")
     picture.text(box.x + box.w, up(plot["limit"]) - 6, plot["limit_text"], "w", "end")
     if plot["front"]:
@@ -306,9 +351,13 @@ def _scatter(report: Report) -> go.Figure:
     now = report.profile
     chart.add_scatter(x=[cost_of(now)], y=[now.max_tile_bytes], mode="markers", name="as it is", marker_symbol="x")
     chart.add_hline(y=int(now.target["bytes_per_tile"]), line_dash="dash", annotation_text="capacity of a tile")
-    chart.update_layout(
-        title=report.sentence, xaxis_title="cycles x IPUs a sample", yaxis_title="bytes of the fullest tile"
+    sizes = [now.max_tile_bytes, *(_bytes(fix) for fix in measured)]
+    chart.update_xaxes(title="cycles x IPUs a sample", type="log")
+    chart.update_yaxes(
+        title="bytes of the fullest tile",
+        type="log" if _is_logarithmic(sizes, int(now.target["bytes_per_tile"])) else "linear",
     )
+    chart.update_layout(title=report.sentence)
     return chart
 
 
