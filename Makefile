@@ -72,9 +72,10 @@ bench: $(VENV)/.test-ready ## the speed benchmarks, in fresh processes
 	failed=0; for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || failed=1; done; exit $$failed
 
 clean: ## remove what the commands made, the environment too
-	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis workbench.egg-info
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-$(VENV)/.lab-ready: pyproject.toml constraints.txt
+# The extension's files are copied into the environment.
+$(VENV)/.lab-ready: pyproject.toml constraints.txt $(shell find workbench/labextensions -type f)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"workbench needs Python 3.11 or newer, not {sys.version.split()[0]}. Name one: make PYTHON=python3.12 ...")'
 	@echo "environment  making $(VENV) (a minute or two the first time)"
 	@start=$$(date +%s) && $(PYTHON) -m venv $(VENV) && $(INSTALL) -e . && touch $@ \

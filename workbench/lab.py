@@ -34,7 +34,7 @@ SERVER_TIMEOUT_SECONDS = 60
 CLOSE_TIMEOUT_SECONDS = 15  # a kernel at work is given five to end
 PREFERRED_PORT = 8888
 
-# Shows the stored picture of a view whose kernel has ended; an installed wheel has it where JupyterLab looks, too.
+# Shows the stored picture of a view whose kernel has ended; an install lays it where JupyterLab looks, too.
 EXTENSIONS = Path(__file__).with_name("labextensions")
 
 # JupyterLab asks about news, and looks for updates, at its first opening; only a settings file answers beforehand.

@@ -100,6 +100,12 @@ def test_a_wheel_lays_its_extension_where_jupyter_looks(installed: Path) -> None
     assert json.loads(own["package.json"])["version"] == version_of(installed)
 
 
+def test_the_clone_s_environment_has_the_extension_where_jupyter_looks() -> None:
+    """So that its plain `jupyter lab` shows stored pictures, too."""
+    found = Path(sys.prefix) / "share" / "jupyter" / "labextensions" / "workbench"
+    assert contents(found) == contents(lab.EXTENSIONS / "workbench")
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     """The files below a folder by their paths in it."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
