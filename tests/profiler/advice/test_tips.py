@@ -294,3 +294,16 @@ def test_stages_of_the_grouped_schedule_wait_less_for_each_other() -> None:
         advice = tips_on(profile, "waits for a stage")
         assert advice == ([] if schedule == "Grouped" else [GROUPED])
     assert shares["Grouped"] < shares["Interleaved"] / 2
+
+
+@pytest.mark.parametrize(("stages", "less"), [([0, 0, 1, 1], True), ([0, 1, 1, 2], True), ([0, 1, 1, 1], False)])
+def test_the_grouped_schedule_is_advised_where_it_takes_less(stages: list[int], less: bool) -> None:
+    """A stage that is slower than the other in both directions is what every column of either schedule waits for, and
+    the Grouped one has a longer start and end besides."""
+    cycles, advice = {}, []
+    for schedule in ("Interleaved", "Grouped"):
+        profile = network("sgd", steps=12, stages=stages, pipeline_schedule=schedule)
+        cycles[schedule] = profile.total_cycles
+        advice += tips_on(profile, "waits for a stage") if schedule == "Interleaved" else []
+    assert (cycles["Grouped"] < cycles["Interleaved"]) == less
+    assert advice == [GROUPED if less else "a more even split of the layers over the stages shortens it"]

@@ -9,6 +9,7 @@ import numpy as np
 from workbench.base.arrays import IntArray
 from workbench.base.causes import CAUSE_WORDS
 from workbench.base.units import bytes_text, percent_text
+from workbench.profiler.advice.columns import columns_cycles
 from workbench.profiler.advice.levers import LOWER_PROPORTIONS, Situation, order
 from workbench.profiler.advice.regions import full_region
 from workbench.profiler.profile import Profile
@@ -228,11 +229,18 @@ def _waiting(situation: Situation) -> str:
     schedule = str(situation.profile.config.get("pipeline.schedule"))
     if schedule.endswith("Sequential"):
         return "another schedule lets stages work at the same time"
-    stages = len(situation.profile.stages)
-    grouped = situation.mode == "training" and stages and situation.accumulation % (2 * stages) == 0
-    if schedule.endswith("Interleaved") and grouped:
+    if schedule.endswith("Interleaved") and _is_shorter_grouped(situation):
         return "the Grouped schedule has passes of one direction beside each other, which wait less"
     return "a more even split of the layers over the stages shortens it"
+
+
+def _is_shorter_grouped(situation: Situation) -> bool:
+    """Whether the Grouped schedule takes these micro-batches, and its longer start and end cost less than it saves."""
+    stages, count = len(situation.profile.stages), situation.accumulation
+    if situation.mode != "training" or not stages or count % (2 * stages):
+        return False
+    grouped, interleaved = (columns_cycles(situation.profile, each, count) for each in ("Grouped", "Interleaved"))
+    return grouped < interleaved
 
 
 _MEMORY: tuple[tuple[tuple[str, ...], str, Mend], ...] = (
