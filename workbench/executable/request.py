@@ -81,9 +81,15 @@ class Request:
             for each in dataclasses.fields(self)
         )
 
-    def takes(self, micro_batches: int, devices: Sequence[int], *, training: bool) -> bool:
-        """Whether the schedule takes so many micro-batches of a call, with stages on these IPUs."""
-        schedule, overlapped = (self.options.get(name) for name in ("pipeline.schedule", OVERLAPPED))
+    def takes(
+        self, micro_batches: int, devices: Sequence[int], *, training: bool, overlapped: bool | None = None
+    ) -> bool:
+        """Whether the schedule takes so many micro-batches of a call, with stages on these IPUs.
+
+        `overlapped`: with copies of the host beside compute, or without; as the options say where it is None.
+        """
+        schedule = self.options.get("pipeline.schedule")
+        overlapped = self.options.get(OVERLAPPED) if overlapped is None else overlapped
         try:
             check_count(
                 str(schedule),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pandas as pd
 import pytest
@@ -444,3 +445,26 @@ def test_the_trace_is_used_again_where_it_is_the_same() -> None:
     assert same.passes["changed"][0].endswith("traced before")
     other = compile_request(base.request.replace(options={}, batch_size=4), None, base)
     assert not other.passes["changed"][0].endswith("traced before")
+
+
+def test_together_only_what_the_schedule_takes_is_tried() -> None:
+    """Two stages take four micro-batches a round, and with tiles for the host two more: four or eight alone are taken,
+    and four beside tiles for the host are not."""
+
+    def build() -> Any:
+        layers = [keras.layers.Dense(256, name=f"d{number}") for number in range(2)]
+        return keras.Sequential([keras.Input((256,)), *layers])
+
+    whole = wb.compile(
+        build,
+        batch_size=16,
+        mode="training",
+        optimizer="sgd",
+        target=wb.target("ipu2", tiles_per_ipu=256),
+        stages=[0, 1],
+        pipeline_schedule="Grouped",
+        gradient_accumulation_steps=8,
+    )
+    found = wb.diagnose(whole, levers=["micro_batch", "io_tiles"])
+    assert "micro_batch" in {fix.lever for fix in found.tried}
+    assert [fix.problem for fix in found.tried if fix.problem] == []

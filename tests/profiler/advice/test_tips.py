@@ -307,3 +307,20 @@ def test_the_grouped_schedule_is_advised_where_it_takes_less(stages: list[int], 
         advice += tips_on(profile, "waits for a stage") if schedule == "Interleaved" else []
     assert (cycles["Grouped"] < cycles["Interleaved"]) == less
     assert advice == [GROUPED if less else "a more even split of the layers over the stages shortens it"]
+
+
+@pytest.mark.parametrize("steps", [4, 8])
+def test_tiles_for_the_host_are_tried_where_micro_batches_leave_some_to_copy_beside(steps: int) -> None:
+    """Two stages take four micro-batches a round, and copies beside compute two more than that."""
+    pipelined: dict[str, Any] = {"tiles": 128, "stages": [0, 0, 1, 1], "pipeline_schedule": "Grouped"}
+    whole = network("sgd", steps=steps, **pipelined)
+    changes, reason = LEVERS.get("io_tiles").propose(Situation(profile=whole))
+    assert bool(changes) == (steps == 8)
+    assert reason == ("" if changes else "stages that copy beside compute need more than the 4 micro-batches")
+    config = workbench.ipu.config.IPUConfig()
+    config.io_tiles.num_io_tiles, config.io_tiles.place_ops_on_io_tiles = 32, True
+    if changes:
+        assert network("sgd", steps=steps, config=config, **pipelined).config["io_tiles.num_io_tiles"] == 32
+    else:
+        with pytest.raises(wb.errors.InputError, match="Expected: at least 6"):
+            network("sgd", steps=steps, config=config, **pipelined)

@@ -294,7 +294,7 @@ def diagnose(
     named = levers is None or STAGES in ((levers,) if isinstance(levers, str) else levers)
     staged = split is not None and named and most > profile.ipus and _may_stage(request, situation)
     stages = partial(with_stages, trial, split, situation, most, keep_numbers) if split and staged else None
-    _search(trial, ladders, keep_numbers, every=levers is None, stages=stages)
+    _search(trial, situation, ladders, keep_numbers, every=levers is None, stages=stages)
     if trial.left_out:
         skipped.append((f"{trial.left_out} combinations", "none of them promised more, or the compiles were used up"))
     return _diagnosis(trial, skipped, ended=True)
@@ -363,6 +363,7 @@ def _check_allowed(ladders: Sequence[Sequence[Change]], keep_numbers: str) -> No
 
 def _search(
     trial: Trial,
+    situation: Situation,
     ladders: Sequence[Sequence[Change]],
     keep_numbers: str,
     *,
@@ -374,14 +375,14 @@ def _search(
     `every`: no levers were named, so those of the last are left for the last.
     """
     allowed = [changes for changes in ladders if not every or changes[0].lever not in LAST]
-    found = candidates(allowed, keep_numbers)
+    found = candidates(allowed, keep_numbers, situation.takes_parts)
     if stages is not None:
         trial.run(found, trial.budget.compiles // 2)
         if wanted(trial):
             stages()
     trial.run(found, trial.budget.left)
     if len(allowed) < len(ladders) and not isfinite(trial.best):
-        trial.run(candidates(ladders, keep_numbers), trial.budget.left)
+        trial.run(candidates(ladders, keep_numbers, situation.takes_parts), trial.budget.left)
 
 
 def _may_stage(request: Any, situation: Situation) -> bool:

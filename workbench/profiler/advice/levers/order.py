@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workbench.profiler.advice.levers.change import Change
 from workbench.profiler.advice.levers.registry import Proposal, lever
-from workbench.profiler.advice.levers.situation import Situation
+from workbench.profiler.advice.levers.situation import OVERLAPPED, Situation
 
 OUTLINING = "optimizations.enable_graph_outlining"
 SCHEDULER = "scheduling.algorithm"
@@ -58,6 +58,8 @@ def io_tiles(situation: Situation) -> Proposal:
     schedule = str(situation.profile.config.get("pipeline.schedule", "")).rpartition(".")[2]
     if situation.profile.ipus > 1 and len(situation.profile.stages) and schedule != "Grouped":
         return (), f"under the {schedule} schedule no stage computes beside their copies"
+    if not situation.takes(situation.accumulation, overlapped=True):
+        return (), f"stages that copy beside compute need more than the {situation.accumulation:,} micro-batches"
     waits = situation.profile.cycle_breakdown
     host = int(waits["cycles"][waits["cause"].isin(["host", "idle_wait_host"])].sum())
     if not host:
@@ -68,7 +70,7 @@ def io_tiles(situation: Situation) -> Proposal:
         Change(
             lever="io_tiles",
             title=f"{count} tiles for the host",
-            options=(("io_tiles.num_io_tiles", count), ("io_tiles.place_ops_on_io_tiles", True)),
+            options=(("io_tiles.num_io_tiles", count), (OVERLAPPED, True)),
             estimated_bytes=int(situation.profile.max_tile_bytes * tiles / (tiles - count)),
             slower=tiles / (tiles - count) - hidden,
             steps=steps,

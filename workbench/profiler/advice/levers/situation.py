@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from workbench.profiler.advice.levers.change import Change
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -17,6 +19,9 @@ GROUPS = ("matmuls", "convolutions")
 _PRODUCTS = {"matmuls": ("dot", "matmul"), "convolutions": ("conv",)}
 PROPORTION = "{}.poplar_options.availableMemoryProportion"
 ACCUMULATORS = r"/accumulator(?:/|$)"  # in names of gradient accumulation buffers, whose kind is optimizer state's
+ACCUMULATION = "gradient_accumulation_steps"
+OVERLAPPED = "io_tiles.place_ops_on_io_tiles"
+BESIDE = 2  # micro-batches besides a round: the one whose input comes ahead, and the one whose output goes behind
 DRAWS = ("random_bits", "rng_bit_generator", "rng_uniform", "random_seed", "random_split", "threefry2x32")
 
 
@@ -60,12 +65,28 @@ class Situation:
         one = self.batch_size * int(self.profile.meta["replicas"])
         return max(1, samples // one) if one else 1
 
-    def takes(self, micro_batches: int) -> bool:
-        """Whether the stages' schedule takes so many micro-batches of a call; any count where nobody can tell."""
+    def takes(self, micro_batches: int, *, overlapped: bool | None = None) -> bool:
+        """Whether the stages' schedule takes so many micro-batches of a call; any count where nobody can tell.
+
+        `overlapped`: with copies of the host beside compute, or without; as they are where it is None.
+        """
         ask, devices = getattr(self.request, "takes", None), self.profile.tables["stages"]["ipu"].tolist()
-        if ask is None or not devices or not self.profile.meta["pipeline"]:
+        training = self.mode == "training"
+        if not devices or not self.profile.meta["pipeline"]:
             return True
-        return bool(ask(micro_batches, devices, training=self.mode == "training"))
+        if ask is not None:
+            return bool(ask(micro_batches, devices, training=training, overlapped=overlapped))
+        grouped = str(self.profile.config.get("pipeline.schedule")).endswith("Grouped")
+        return not (overlapped and grouped) or micro_batches >= len(devices) * (1 + training) + BESIDE
+
+    def takes_parts(self, parts: Sequence[Change]) -> bool:
+        """Whether the schedule takes the micro-batches, with the host's copies, that changes made at once ask for."""
+        options = {name: value for part in parts for name, value in part.options}
+        arguments = {name: value for part in parts for name, value in part.arguments}
+        if ACCUMULATION not in arguments and OVERLAPPED not in options:
+            return True
+        steps = int(arguments.get(ACCUMULATION, self.accumulation))
+        return self.takes(steps, overlapped=options.get(OVERLAPPED))
 
     @cached_property
     def live(self) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, product
 
 from workbench.profiler.advice.levers import LEVELS, Change
@@ -11,8 +11,13 @@ from workbench.profiler.advice.search.beliefs import Parts
 AT_ONCE = 3
 
 
-def candidates(ladders: Sequence[Sequence[Change]], keep_numbers: str) -> list[Parts]:
-    """Combinations of changes, at most one of each lever and `AT_ONCE` in all, that keep the numbers as they must."""
+def candidates(
+    ladders: Sequence[Sequence[Change]], keep_numbers: str, takes: Callable[[Parts], bool] = lambda parts: True
+) -> list[Parts]:
+    """Combinations of changes, at most one of each lever and `AT_ONCE` in all, that keep the numbers as they must.
+
+    `takes`: whether a compile takes a combination, of which each change alone would be taken.
+    """
     allowed = [_allowed(changes, keep_numbers) for changes in ladders]
     allowed = [changes for changes in allowed if changes]
     return [
@@ -20,7 +25,7 @@ def candidates(ladders: Sequence[Sequence[Change]], keep_numbers: str) -> list[P
         for count in range(1, AT_ONCE + 1)
         for group in combinations(allowed, count)
         for parts in product(*group)
-        if _complete(parts)
+        if _complete(parts) and takes(parts)
     ]
 
 
