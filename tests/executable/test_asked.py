@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import keras
@@ -9,9 +10,20 @@ import pytest
 
 import workbench as wb
 
+DECAY = "initial_learning_rate=0.5, decay_steps=100, decay_rate=0.9"
 
-def own_loss(y: Any, predicted: Any) -> Any:
-    return keras.ops.mean(keras.ops.abs(y - predicted))
+
+def own_loss(y: Any, predicted: Any, scale: float = 1.0) -> Any:
+    return scale * keras.ops.mean(keras.ops.abs(y - predicted))
+
+
+class Weighted(keras.losses.Loss):
+    def __init__(self, weight: float) -> None:
+        super().__init__()
+        self.weight = weight
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        return own_loss(y_true, y_pred, self.weight)
 
 
 def small(**arguments: Any) -> wb.Profile:
@@ -29,6 +41,15 @@ def small(**arguments: Any) -> wb.Profile:
         ({"loss": keras.losses.BinaryCrossentropy(True)}, {"loss": "BinaryCrossentropy(from_logits=True)"}),
         ({"loss": own_loss}, {"loss": "own_loss"}),
         ({"loss": ["huber"]}, {"loss": "[huber]"}),
+        ({"loss": keras.losses.Huber(delta=2.0)}, {"loss": "Huber(delta=2)"}),  # its get_config leaves it out
+        ({"loss": Weighted(3.0)}, {"loss": "Weighted(weight=3)"}),  # it has none
+        ({"loss": functools.partial(own_loss, scale=2)}, {"loss": "own_loss(scale=2)"}),
+        ({"optimizer": keras.optimizers.Adam(1.2345678e-3)}, {"optimizer": "Adam(learning_rate=0.0012345678)"}),
+        (
+            {"optimizer": keras.optimizers.SGD(keras.optimizers.schedules.ExponentialDecay(0.5, 100, 0.9))},
+            {"optimizer": f"SGD(learning_rate=ExponentialDecay({DECAY}))"},
+        ),
+        ({"stages": [0]}, {"stages": "[0]"}),
     ],
 )
 def test_what_was_given_is_said(arguments: dict[str, Any], said: dict[str, str]) -> None:
@@ -56,3 +77,20 @@ def test_a_loss_that_does_not_say_its_settings_is_called_by_its_class() -> None:
 def test_it_is_kept_in_the_file(tmp_path: Any) -> None:
     found = small(loss="huber")
     assert wb.load_profile(found.save(tmp_path / "of.wbprofile")).meta["asked"] == {"loss": "huber"}
+
+
+def test_sizes_of_a_ready_model_are_said_where_they_are_others() -> None:
+    target = wb.target("ipu2", tiles_per_ipu=8)
+    usual, wider = (wb.profile(wb.ready("mlp", **size), batch_size=2, target=target) for size in ({}, {"hidden": 64}))
+    assert (usual.meta["asked"], wider.meta["asked"]) == ({}, {"sizes": "{hidden: 64}"})
+
+
+def test_what_holds_itself_is_said_to_some_depth() -> None:
+    class Held:
+        def __init__(self, of: Any) -> None:
+            self.of = self
+
+        def __call__(self, y: Any, predicted: Any) -> Any:
+            return own_loss(y, predicted)
+
+    assert small(loss=Held(None)).meta["asked"] == {"loss": "Held(of=Held(of=Held()))"}

@@ -44,7 +44,10 @@ def test_numbers_of_a_comparison() -> None:
     # Tiles of 16,384 and 6,000 B.
     assert rows["margin_bytes", 1] == 6_000 - 16_384
     assert rows["total_cycles", 2] == PIPELINE.total_cycles - FITS.total_cycles
-    assert found.options.to_numpy().tolist() == [["auto_select_ipus", 2, 1, 2]]
+    assert found.options.to_numpy().tolist() == [
+        ["target", 1, "ipu2, 16 tiles, bytes_per_tile=16384", "ipu2, 16 tiles, bytes_per_tile=6000"],
+        ["auto_select_ipus", 2, 1, 2],
+    ]
     kernel = found.removed.set_index("name").loc["dense_1/kernel"]
     assert (kernel["bytes before"], kernel["bytes after"], kernel["bytes change"]) == (32_000, 0, -32_000)
     assert found.table("variables")["profile"].unique().tolist() == [2]

@@ -209,8 +209,9 @@ def test_the_form_says_its_changed_options_in_the_words_of_what_is_shown(app: Ap
     app.run.precision.value = "float16"
     app.run.loss.value = "huber"
     app.options.controls["ipu_model.tiles_per_ipu"].value = 16
-    asked = "batch size 8 (8 samples to a weight update), precision float16, loss huber, ipu_model.tiles_per_ipu = 16"
-    assert asked in app.bar.form.value
+    asked = "batch size 8 (8 samples to a weight update), precision float16, loss huber, "
+    sizes = "sizes {layers: 1, hidden: 512, input_size: 256}, ipu_model.tiles_per_ipu = 16"
+    assert asked + sizes in app.bar.form.value
     app.compile()
     assert app.wait(120)
     assert app.bar.shown.value.replace("Shown:", "Form:") == app.bar.form.value

@@ -256,3 +256,19 @@ def test_a_file_of_an_earlier_version_says_nothing_of_the_loss_and_none_is_told(
     old = replace(new, meta={name: value for name, value in new.meta.items() if name != "asked"})
     assert told_apart(old, new) == told_apart(new, old) == "the same again"
     assert wb.compare(old, new).options.empty
+
+
+def test_another_machine_or_cut_is_told() -> None:
+    """No option says them: a target that was given, and stages."""
+    source, target = wb.ready("mlp", layers=3, hidden=16, input_size=16), wb.target("ipu2", tiles_per_ipu=8)
+    given: dict[str, Any] = {"batch_size": 2, "target": target}
+    plain = wb.profile(source, **given)
+    bow = wb.profile(source, **{**given, "target": wb.target("bow", tiles_per_ipu=8)})
+    small = wb.profile(source, **{**given, "target": target.replace(bytes_per_tile=64_000)})
+    assert told_apart(plain, bow) == "target bow, 8 tiles"
+    assert told_apart(plain, small) == "target ipu2, 8 tiles, bytes_per_tile=64000"
+    options = wb.compare(plain, bow).options[["option", "before", "after"]].values.tolist()
+    assert options == [["target", "ipu2, 8 tiles", "bow, 8 tiles"]]
+    given["gradient_accumulation_steps"] = 2
+    cuts = [wb.profile(source, **given, stages=[name]) for name in ("hidden_0", "hidden_1")]
+    assert told_apart(*cuts) == "stages [hidden_1]"

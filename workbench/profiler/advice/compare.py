@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from workbench.base.causes import CAUSE_WORDS
 from workbench.base.checked import bound
 from workbench.base.files import whole_file
 from workbench.base.text import short
-from workbench.base.units import bytes_text, cycles_text
+from workbench.base.units import bytes_text, cycles_text, things_text
 from workbench.errors import InputError
 from workbench.profiler.advice.why import REMAINDER, THROUGH, why
 from workbench.profiler.export.html import page_of
@@ -79,7 +79,8 @@ class Comparison(Report):
     def options(self) -> pd.DataFrame:
         """`option, profile, before, after`: options and arguments that differ; what is not there or not given is None.
 
-        Arguments are the precision, the loss and the optimizer that were asked for, where both profiles say them.
+        Arguments are those that no option holds, as the loss and the stages, where both profiles say them; the target
+        is among them where it differs.
         """
         first = self.profiles[0]
         rows = [
@@ -222,11 +223,28 @@ def words_of(of: str) -> str:
 
 
 def _settings(first: Profile, other: Profile) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of two profiles, with the arguments asked for where both say them: files of earlier versions do not."""
+    """Options of two profiles, with what both say of the rest that was asked for."""
+    was, now = asked_of_both(first, other)
+    return {**first.config, **was}, {**other.config, **now}
+
+
+def asked_of_both(first: Profile, other: Profile) -> tuple[dict[str, str], dict[str, str]]:
+    """What no option holds of what was asked for: the arguments, where both profiles say them (files of earlier
+    versions do not), and their targets where these differ and no option of the described machine says it."""
     both = (first, other)
-    asked = all("asked" in each.meta for each in both)
-    was, now = ({**each.config, **(each.meta["asked"] if asked else {})} for each in both)
+    told = all("asked" in each.meta for each in both)
+    was, now = (dict(each.meta["asked"]) if told else {} for each in both)
+    machines = [{name: v for name, v in each.config.items() if name.startswith("ipu_model.")} for each in both]
+    targets = [_target_text(each.target) for each in both]
+    if targets[0] != targets[1] and machines[0] == machines[1]:
+        was["target"], now["target"] = targets
     return was, now
+
+
+def _target_text(target: Mapping[str, Any]) -> str:
+    """`"ipu2, 8 tiles"`, and what else is not as of a real machine."""
+    changed = [each for each in target.get("what_if", ()) if not each.startswith("tiles_per_ipu=")]
+    return ", ".join([target["name"], things_text(target["tiles_per_ipu"], "tile"), *changed])
 
 
 def _amounts(profile: Profile, name: str) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import ipywidgets
 
 from workbench.base.text import markup, shown
 from workbench.base.units import bytes_text, count_text
-from workbench.profiler.advice.compare import Comparison
+from workbench.profiler.advice.compare import Comparison, asked_of_both
 from workbench.profiler.advice.diagnose import cycles_per_sample
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
@@ -161,9 +161,7 @@ def told_apart(before: Profile | None, after: Profile) -> str:
     """What of the request differs from the result before; the name of the model for the first."""
     if before is None or before.name != after.name:
         return after.name
-    both = (before, after)
-    told = all("asked" in each.meta for each in both)  # files of earlier versions do not say it
-    was, now = (_asked(each) | (each.meta["asked"] if told else {}) for each in both)
+    was, now = (_asked(each) | told for each, told in zip((before, after), asked_of_both(before, after), strict=True))
     names = [name for name in now if was.get(name) != now[name]] + [name for name in was if name not in now]
     last = [name.rpartition(".")[2] for name in names]
     said = {name: name if last.count(short) > 1 else short for name, short in zip(names, last, strict=True)}
