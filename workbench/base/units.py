@@ -39,8 +39,8 @@ def things_text(count: int, thing: str) -> str:
 
 
 def plural(count: int, thing: str) -> str:
-    """The word for so many: `"stage"` of 1, `"stages"` of any other number."""
-    return thing if count == 1 else f"{thing}s"
+    """The word for so many: `"stage"` of 1, `"stages"` of any other number; `"batch"`, `"batches"`."""
+    return thing if count == 1 else f"{thing}{'es' if thing.endswith('ch') else 's'}"
 
 
 def seconds_text(value: float) -> str:

@@ -155,10 +155,10 @@ def needed_ipus(request: Request, graph: Graph) -> int:
     asked, every = request.options.ipus(), needed * request.replicas
     what = f"{things_text(stages, 'stage')} on {things_text(request.replicas, 'replica')}"
     if asked and asked != every:
-        fits = f"replicas={asked // needed}" if asked % needed == 0 else f"a multiple of {needed} IPUs"
+        fits = f"replicas={asked // needed}" if asked % needed == 0 else f"a multiple of {things_text(needed, 'IPU')}"
         raise InputError(
-            f"the configuration selects {asked} IPUs, but {what} need {every}",
-            expected=f"{every} IPUs, or {fits}",
+            f"the configuration selects {things_text(asked, 'IPU')}, but {what} need {every:,}",
+            expected=f"{things_text(every, 'IPU')}, or {fits}",
             todo=f"set config.auto_select_ipus = {every}",
         )
     check_ipus(every, request.target, what=what)

@@ -132,8 +132,8 @@ class Plan(Report):
 
 
 def _words(use: Use) -> str:
-    stages = f"{use.stages} stages, {use.schedule}" if use.stages > 1 else "1 stage"
-    each = f"{use.replicas} replicas of {stages}" if use.replicas > 1 else stages
+    stages = things_text(use.stages, "stage") + (f", {use.schedule}" if use.stages > 1 else "")
+    each = f"{things_text(use.replicas, 'replica')} of {stages}" if use.replicas > 1 else stages
     return f"{each}, micro-batches of {use.batch_size}, {use.accumulation} of them a weight update"
 
 
@@ -178,7 +178,8 @@ def plan(
         if stages > min(ipus, len(chain.names)):
             continue
         if worse == WORSE:
-            search.untried.append(f"{stages} stages: {WORSE} numbers of stages in a row were slower than fewer")
+            reason = f"{WORSE} numbers of stages in a row were slower than fewer"
+            search.untried.append(f"{things_text(stages, 'stage')}: {reason}")
             break
         best = search.best
         search.stages(stages, ipus // stages)
@@ -210,11 +211,14 @@ class _Search:
         """One number of stages: micro-batches from the smallest, twice as large while they fit and are faster."""
         sizes = self._sizes(replicas)
         if not sizes:
-            self.untried.append(f"{stages} stages x {replicas} replicas: {self.batch} samples are no multiple of them")
+            copies, samples = things_text(replicas, "replica"), things_text(self.batch, "sample")
+            reason = f"{samples} {'is' if self.batch == 1 else 'are'} no multiple of them"
+            self.untried.append(f"{things_text(stages, 'stage')} x {copies}: {reason}")
         before = 0.0
         for size in sizes:
             if self.left <= LAST:
-                self.untried.append(f"{stages} stages with micro-batches of {size}: the compiles are used up")
+                these = f"{things_text(stages, 'stage')} with micro-batches of {size:,}"
+                self.untried.append(f"{these}: the compiles are used up")
                 return
             use = self._use(stages, replicas, size, SCHEDULES[0])
             if use.samples_per_second <= before:

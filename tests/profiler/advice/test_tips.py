@@ -324,3 +324,12 @@ def test_tiles_for_the_host_are_tried_where_micro_batches_leave_some_to_copy_bes
     else:
         with pytest.raises(wb.errors.InputError, match="Expected: at least 6"):
             network("sgd", steps=steps, config=config, **pipelined)
+
+
+def test_tiles_are_numbered_and_counted_as_elsewhere() -> None:
+    """All is on the tile beyond the first thousand of 1,472."""
+    g = wb.tiles.Graph("ipu2")
+    x = g.variable("x", (200_000,)).map({1_200: slice(0, 200_000)})
+    profile = wb.profile(g.sequence(g.host_copy(x)))
+    (named,) = re.findall(r"the largest on tile .*", hand_made_advice(profile))
+    assert named == "the largest on tile 1,200 at step 1: x (781.2 KiB there, on 1 of 1,472 tiles)"

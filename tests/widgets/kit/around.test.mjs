@@ -7,6 +7,7 @@ test("what is chosen can be explained, the most particular first", () => {
   assert.deepEqual(subjects({ipu: 1, tile: 0, step: 4, variable: null}).map(({ask}) => ask), [{tile: 0, step: 4, ipu: 1}, {step: 4}, {tile: 0, ipu: 1}]);
   assert.deepEqual(subjects({variable: 0}).map(({ask}) => ask), [{variable: 0}]);
   assert.deepEqual(subjects({}).map(({ask}) => ask), [{}]);
+  assert.deepEqual(subjects({tile: 1471, step: 12345}).map(({label}) => label), ["tile 1,471 at step 12,345", "step 12,345", "tile 1,471"]);
 });
 
 test("views and commands are found by every word", () => {

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from workbench.profiler.report import face
 from workbench.widgets.face import views
@@ -66,3 +67,10 @@ def test_every_view_of_a_profile_answers(name: str) -> None:
     view.send = lambda content, buffers=None: sent.append(content)
     view._handle_custom_msg({"explain": {}}, [])
     assert [each["explained"]["subject"] for each in sent if "explained" in each]
+
+
+def test_a_number_is_said_as_numbers_are_and_found_with_and_without_its_comma() -> None:
+    g = wb.tiles.Graph("ipu2")
+    profile = wb.profile(g.sequence(g.host_copy(g.variable("x", (4,)).map_linearly(tiles=1))))
+    said = {"kind": "tile", "label": "tile 1,471", "select": {"tile": 1471}}
+    assert list(answers.found(profile, "1471")) == list(answers.found(profile, "tile 1,471")) == [said]

@@ -13,7 +13,7 @@ import pandas as pd
 
 from workbench.base.registry import Registry
 from workbench.base.text import markup
-from workbench.base.units import bytes_text, count_text, percent_text
+from workbench.base.units import bytes_text, count_text, percent_text, things_text
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import text_table
@@ -74,7 +74,7 @@ class Grade:
     @property
     def sentence(self) -> str:
         """`"fit-the-tile: 4 of 10 points"`, and whether it is solved."""
-        text = f"{self.challenge}: {self.points} of {self.out_of} points"
+        text = f"{self.challenge}: {self.points} of {things_text(self.out_of, 'point')}"
         return f"{text}, solved" if self.passed else text
 
     @property
@@ -143,12 +143,14 @@ class Challenge:
         )
 
     def __str__(self) -> str:
-        return "\n".join([self.brief, "", *(f"- {goal.text}: {goal.points} points" for goal in self.goals)])
+        return "\n".join(
+            [self.brief, "", *(f"- {goal.text}: {things_text(goal.points, 'point')}" for goal in self.goals)]
+        )
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        goals = "".join(f"<li>{markup(goal.text)}: {goal.points} points</li>" for goal in self.goals)
+        goals = "".join(f"<li>{markup(goal.text)}: {things_text(goal.points, 'point')}</li>" for goal in self.goals)
         return f"<p>{markup(self.brief)}</p><ul>{goals}</ul>"
 
 
@@ -190,7 +192,7 @@ ENOUGH = 0.95  # of the best possible: the last few elements need not divide eve
 
 def _table_is_whole(profile: Profile) -> tuple[bool, str]:
     found, tiles = _elements(profile, name="table"), int(profile.target["tiles_per_ipu"])
-    text = f"{found:,} numbers on a machine of {tiles} tiles"
+    text = f"{found:,} numbers on a machine of {things_text(tiles, 'tile')}"
     whole_machine = tiles == TABLE_TILES and not _other_what_if(profile)
     return found >= TABLE_ELEMENTS and whole_machine and bool(_square_cycles(profile).any()), text
 
@@ -212,7 +214,8 @@ def _balanced(profile: Profile) -> tuple[bool, str]:
     cycles = _square_cycles(profile)
     working = cycles[cycles > 0]
     balance = float(working.mean() / working.max()) if len(working) else 0.0
-    return balance >= ENOUGH, f"{percent_text(balance)}: {len(working)} tiles work, the slowest {cycles.max():,} cycles"
+    working_text = f"{things_text(len(working), 'tile')} {'works' if len(working) == 1 else 'work'}"
+    return balance >= ENOUGH, f"{percent_text(balance)}: {working_text}, the slowest {cycles.max():,} cycles"
 
 
 def _all_tiles_work(profile: Profile) -> tuple[bool, str]:

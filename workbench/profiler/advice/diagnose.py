@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from workbench.base.text import short
-from workbench.base.units import bytes_text, cycles_text, percent_text
+from workbench.base.units import bytes_text, cycles_text, percent_text, things_text
 from workbench.base.whole import whole
 from workbench.errors import InputError
 from workbench.profiler.advice.explain import known_error
@@ -296,7 +296,7 @@ def diagnose(
     stages = partial(with_stages, trial, split, situation, most, keep_numbers) if split and staged else None
     _search(trial, situation, ladders, keep_numbers, every=levers is None, stages=stages)
     if trial.left_out:
-        skipped.append((f"{trial.left_out} combinations", "none of them promised more, or the compiles were used up"))
+        skipped.append((things_text(trial.left_out, "combination"), "none promised more, or the compiles were used up"))
     return _diagnosis(trial, skipped, ended=True)
 
 

@@ -108,9 +108,11 @@ def _step(profile: Profile, step: int) -> Explanation:
     kinds = sorted({part.subject for part in parts})
     times, known = int(steps["times"][row]), profile.steps_by_caller
     layers = set(known.layer[known.row == row].tolist())
-    counted = ("once" if times == 1 else f"{times} times") + (f", for {len(layers)} layers" if len(layers) > 1 else "")
+    counted = ("once" if times == 1 else f"{times:,} times") + (
+        f", for {len(layers):,} layers" if len(layers) > 1 else ""
+    )
     return Explanation(
-        subject=f"one execution of step {step} {steps['name'][row]} ({steps['kind'][row]}), which runs {counted}",
+        subject=f"one execution of step {step:,} {steps['name'][row]} ({steps['kind'][row]}), which runs {counted}",
         value=int(steps["cycles"][row]),
         unit="cycles",
         formula=" + ".join(kinds) or "no cost",
@@ -263,7 +265,7 @@ def _tile(profile: Profile, ipu: int, tile: int) -> Explanation:
         unused = "bytes up to the last address that is used, less those that are"
         parts.append(_bytes(profile, "gaps", gaps, unused, arithmetic=f"{value} - {taken}", kind="gaps"))
     return Explanation(
-        subject=f"memory of tile {tile} of IPU {ipu}",
+        subject=f"memory of tile {tile:,} of IPU {ipu}",
         value=value,
         unit="bytes",
         formula="every allocated address once, by category, and the gaps between them",
@@ -298,7 +300,7 @@ def _tile_at_step(profile: Profile, ipu: int | None, tile: int, step: int) -> Ex
     ]
     parts = sorted((part for part in parts if part.value), key=lambda part: -part.value)
     return Explanation(
-        subject=f"bytes live on tile {tile} of IPU {place} at step {step}",
+        subject=f"bytes live on tile {tile:,} of IPU {place} at step {step:,}",
         value=sum(part.value for part in parts),
         unit="bytes",
         formula="what is always live and the variables whose life covers the step",
@@ -344,7 +346,9 @@ def _one_variable(profile: Profile, row: int) -> Explanation:
     table = profile.tables["variables"]
     vector = profile.vector(table["bytes_index"][row])
     life = (
-        "always live" if table["always_live"][row] else f"steps {table['first_step'][row]} to {table['last_step'][row]}"
+        "always live"
+        if table["always_live"][row]
+        else f"steps {table['first_step'][row]:,} to {table['last_step'][row]:,}"
     )
     inputs = {
         "kind": table["kind"][row],
@@ -352,7 +356,7 @@ def _one_variable(profile: Profile, row: int) -> Explanation:
         "shape": table["shape"][row],
         "mapping": table["mapping"][row],
         "tiles": int(table["tiles"][row]),
-        "largest part": f"{int(vector.max())} bytes on tile {int(vector.argmax())}",
+        "largest part": f"{int(vector.max()):,} bytes on tile {int(vector.argmax()):,}",
         "life": life,
     }
     return Explanation(
@@ -378,7 +382,7 @@ def _runs(profile: Profile, place: int) -> Explanation:
     part = f" x {own} / {times} runs of a shared body" if known.callers[place] > 1 else ""
     once = " + ".join(str(part.value) for part in terms) or "0"
     return Explanation(
-        subject=f"step {steps['id'][row]} {known.name[place]}",
+        subject=f"step {steps['id'][row]:,} {known.name[place]}",
         value=int(known.total_cycles[place]),
         unit="cycles",
         formula=f"{times} x {steps['cycles'][row]} cycles{part}",

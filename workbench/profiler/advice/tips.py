@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench.base.arrays import IntArray
 from workbench.base.causes import CAUSE_WORDS
-from workbench.base.units import bytes_text, percent_text
+from workbench.base.units import bytes_text, percent_text, things_text
 from workbench.profiler.advice.columns import columns_cycles
 from workbench.profiler.advice.levers import LOWER_PROPORTIONS, Situation, order
 from workbench.profiler.advice.regions import full_region
@@ -29,9 +29,9 @@ def memory_tips(profile: Profile, peak_categories: Mapping[str, int]) -> Iterato
     """Tips on what fills the fullest tile at its peak, the largest first, and on the region that is full."""
     region = full_region(profile)
     if region is not None:
-        yield f"on tile {profile.peak.tile} {region}"
+        yield f"on tile {profile.peak.tile:,} {region}"
     situation, limit = Situation(profile=profile), int(profile.target["bytes_per_tile"])
-    where = f"on tile {profile.peak.tile} at the peak"
+    where = f"on tile {profile.peak.tile:,} at the peak"
     sizes = _accumulators_apart(situation, peak_categories)
     found = [(sum(sizes.get(name, 0) for name in names), what, mend) for names, what, mend in _MEMORY]
     for amount, what, mend in sorted(found, key=lambda item: -item[0]):
@@ -100,18 +100,19 @@ def hand_made_advice(profile: Profile) -> str:
     tiles = int(profile.target["tiles_per_ipu"])
     live = situation.live.sort_values("bytes", ascending=False, kind="stable").head(LARGEST)
     if live.empty:
-        return f"place fewer vertices, of fewer kinds, on tile {tile}: no variable lies there at the peak"
+        return f"place fewer vertices, of fewer kinds, on tile {tile:,}: no variable lies there at the peak"
     held = profile.variables.set_index("id")["tiles"]
     rows = [
         (str(name), int(there), int(held[number]))
         for name, there, number in zip(live["name"], live["bytes"], live["id"], strict=True)
     ]
-    named = ", ".join(f"{name} ({bytes_text(there)} there, on {count} of {tiles} tiles)" for name, there, count in rows)
+    all_tiles = things_text(tiles, "tile")
+    named = ", ".join(f"{name} ({bytes_text(there)} there, on {count:,} of {all_tiles})" for name, there, count in rows)
     spread = any(count < tiles for _, _, count in rows)
-    ways = [f"map the largest variables of tile {tile} over more tiles" if spread else "declare smaller variables"]
+    ways = [f"map the largest variables of tile {tile:,} over more tiles" if spread else "declare smaller variables"]
     if not live["always_live"].all():
         ways.append("write in place or a part after the other")
-    return f"{', or '.join(ways)}; the largest on tile {tile} at step {profile.peak.step}: {named}"
+    return f"{', or '.join(ways)}; the largest on tile {tile:,} at step {profile.peak.step:,}: {named}"
 
 
 def _temporaries(situation: Situation) -> str:

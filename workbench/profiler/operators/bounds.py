@@ -30,7 +30,7 @@ def beyond_bounds(described: Sequence[Mapping[str, Any]], taken: Callable[[str, 
 
 def _sentence(rows: list[tuple[int, int, str]], reason: str) -> str:
     taken, bound, name = max(rows, key=lambda row: row[0] / row[1])
-    many = f"{len(rows)} operators take" if len(rows) > 1 else "1 operator takes"
+    many = f"{len(rows):,} operators take" if len(rows) > 1 else "1 operator takes"
     return (
         f"{many} more temporary memory on a tile than availableMemoryProportion allows, furthest {name} with "
         f"{taken:,} B for {bound:,} B: {reason}"

@@ -50,7 +50,7 @@ class Exchange(Report):
         step_of(self.profile, self.step)
         if self._row not in self.rows:
             raise InputError(
-                f"step {self.step} moves nothing between tiles",
+                f"step {self.step:,} moves nothing between tiles",
                 expected="a step that does, one of profile.exchange.steps",
             )
 
@@ -184,8 +184,8 @@ class Exchange(Report):
         """The cycles of this tile taken apart: formula, arithmetic, inputs, source, typical error."""
         inputs = self.inputs()
         if inputs is None:
-            raise InputError(f"the cycles of step {self.step} on tile {self.tile} are {NOT_RECORDED}")
-        return explain_term(self.profile, f"tile {self.tile} in step {self.step}", self.cycles, TRANSFER, inputs)
+            raise InputError(f"the cycles of step {self.step:,} on tile {self.tile:,} are {NOT_RECORDED}")
+        return explain_term(self.profile, f"tile {self.tile:,} in step {self.step:,}", self.cycles, TRANSFER, inputs)
 
     @cached_property
     def steps(self) -> pd.DataFrame:

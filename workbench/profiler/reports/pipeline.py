@@ -199,9 +199,11 @@ class Pipeline(Report):
         work = stages["compute_cycles"] + stages["exchange_cycles"]
         slowest = stages.iloc[int(work.to_numpy().argmax())]
         first, last = bubbles["window"]
+        count = plan.get("micro_batches")
+        batches = "? micro-batches" if count is None else things_text(int(count), "micro-batch")
         return (
             f"{plan.get('schedule', 'Pipeline')} pipeline of {things_text(len(stages), 'stage')}, "
-            f"{plan.get('micro_batches', '?')} micro-batches: {percent_text(bubbles['fraction'])} of "
+            f"{batches}: {percent_text(bubbles['fraction'])} of "
             f"{things_text(data['ipus'], 'IPU')} x {cycles_text(last - first)} is idle{why}; "
             f"stage {int(slowest['stage'])} is slowest with {cycles_text(int(work.max()))}"
         )

@@ -50,17 +50,18 @@ def found(profile: Profile, words: str) -> Iterator[dict[str, Any]]:
     names = np.array([f"{step}: {name}" for step, name in zip(steps["id"], steps["name"], strict=True)], dtype=str)
     for place in _matching(names, wanted):
         chosen = {"step": int(steps["id"][place]), "ipu": int(steps["ipu"][place]), "position": None}
-        yield {"kind": "step", "label": names[place].item(), "select": chosen}
+        yield {"kind": "step", "label": f"{steps['id'][place]:,}: {steps['name'][place]}", "select": chosen}
     yield from _places(profile, wanted)
 
 
 def _places(profile: Profile, wanted: list[str]) -> Iterator[dict[str, Any]]:
     """Tiles and IPUs by their number, as in "tile 12" or "12"."""
-    numbers = [int(word) for word in wanted if word.isascii() and word.isdigit()]
-    kinds = [word for word in wanted if not word.isdigit()]
+    whole = [word.replace(",", "") for word in wanted]  # as numbers are written
+    numbers = [int(word) for word in whole if word.isascii() and word.isdigit()]
+    kinds = [word for word in whole if not word.isdigit()]
     for number in numbers[:1]:
         if number < int(profile.target["tiles_per_ipu"]) and all("tile".startswith(word) for word in kinds):
-            yield {"kind": "tile", "label": f"tile {number}", "select": {"tile": number}}
+            yield {"kind": "tile", "label": f"tile {number:,}", "select": {"tile": number}}
         if number < profile.ipus and all("ipu".startswith(word) for word in kinds):
             yield {"kind": "IPU", "label": f"IPU {number}", "select": {"ipu": number, "tile": None}}
 

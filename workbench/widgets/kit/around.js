@@ -1,13 +1,13 @@
 // What every view has around it where a kernel answers: where a number comes from (key e), and anything by its name (Ctrl-K).
-import {LETS_GO, OWN_KEYS, button, escapes, h, letGo, select, selectionOf, watch} from "./kernel.js";
+import {LETS_GO, OWN_KEYS, button, escapes, h, letGo, select, selectionOf, watch, wholeText} from "./kernel.js";
 
 // What can be explained of what is chosen, the most particular first: [{label, ask}]; of nothing the peak.
 export function subjects(chosen) {
   const {ipu, tile, step, variable} = chosen, is = (value) => value !== null && value !== undefined, found = [];
   if (is(variable)) found.push({label: "the variable", ask: {variable}});
-  if (is(tile) && is(step)) found.push({label: `tile ${tile} at step ${step}`, ask: is(ipu) ? {tile, step, ipu} : {tile, step}});
-  if (is(step)) found.push({label: `step ${step}`, ask: {step}});
-  if (is(tile)) found.push({label: `tile ${tile}`, ask: is(ipu) ? {tile, ipu} : {tile}});
+  if (is(tile) && is(step)) found.push({label: `tile ${wholeText(tile)} at step ${wholeText(step)}`, ask: is(ipu) ? {tile, step, ipu} : {tile, step}});
+  if (is(step)) found.push({label: `step ${wholeText(step)}`, ask: {step}});
+  if (is(tile)) found.push({label: `tile ${wholeText(tile)}`, ask: is(ipu) ? {tile, ipu} : {tile}});
   return found.length ? found : [{label: "the fullest tile", ask: {}}];
 }
 

@@ -20,7 +20,7 @@ export const percentText = (fraction) => `${(fraction * 100).toFixed(1)} %`;
 export const wholeText = (value) => Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ",");
 
 // 1, "stage": "1 stage"; 1472, "tile": "1,472 tiles".
-export const thingsText = (count, thing) => `${wholeText(count)} ${thing}${count === 1 ? "" : "s"}`;
+export const thingsText = (count, thing) => `${wholeText(count)} ${thing}${count === 1 ? "" : thing.endsWith("ch") ? "es" : "s"}`;
 
 // A tick's text drops the zeros that say nothing: "128 KiB", not "128.0 KiB".
 export const shortText = (text) => text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");

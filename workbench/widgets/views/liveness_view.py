@@ -96,7 +96,7 @@ def lanes(report: Report) -> tuple[dict[str, Any], bytes]:
     layout, buffer = pack({"start": ("i4", starts), **columns})
     fullest = table.iloc[int(table["fullest_tile_bytes"].to_numpy().argmax())]
     sentence = (
-        f"Liveness of {len(table)} IPUs: the fullest tile is {fullest['fullest_tile']} of IPU {fullest['ipu']}, with "
+        f"Liveness of {len(table)} IPUs: the fullest tile is {fullest['fullest_tile']:,} of IPU {fullest['ipu']}, with "
         f"{bytes_text(fullest['fullest_tile_bytes'])} at place {fullest['fullest_position']:,} of its program"
     )
     data = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from workbench.base.units import bytes_text, cycles_text
+from workbench.base.units import bytes_text, cycles_text, things_text
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
@@ -78,7 +78,9 @@ def _dearest(report: Report) -> pd.DataFrame:
 def draw(report: Report) -> str:
     """The stored picture: the dearest layers as bars of cycles, with the bytes of their variables."""
     rows = _dearest(report).to_dict("records")
-    picture = svg.Picture(960, 60 + 22 * max(1, len(rows)), f"The dearest of {len(report.layers)} layers")
+    picture = svg.Picture(
+        960, 60 + 22 * max(1, len(rows)), f"The dearest of {things_text(len(report.layers), 'layer')}"
+    )
     picture.text(300, 46, "cycles of all executions")
     picture.text(944, 46, "bytes of variables", anchor="end")
     most = max([int(row["cycles"]) for row in rows] or [1]) or 1

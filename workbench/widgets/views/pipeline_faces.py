@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.base.units import count_text, cycles_text
+from workbench.base.units import count_text, cycles_text, things_text
 from workbench.profiler.timeline.executions import Activity
 from workbench.profiler.timeline.levels import Level, level
 from workbench.widgets.kit import svg
@@ -37,7 +37,7 @@ def draw(report: Report) -> str:
     shown = level(report.executions, first, last, DRAWN)
     picture = svg.Picture(960, 168 + ipus * pitch, "Pipeline: colour is the micro-batch")
     seen = {row_of(shown.bodies[place]) for place in np.unique(shown.body).tolist()}
-    shared: list[Paint] = [{"label": f"{shown.group} micro-batches share a block", "colour": BUBBLE, "pattern": ""}]
+    shared: list[Paint] = [{"label": f"{shown.group:,} micro-batches share a block", "colour": BUBBLE, "pattern": ""}]
     below = picture.legend(16, 46, [*keys(seen), *(shared if shown.group > 1 else []), _BUBBLE], 944)
     plot = svg.Box(72, below + 26, 872, ipus * pitch - (pitch - high))
     axis = svg.Axis(first, last, "cycles since the start", count_text, count=9)
@@ -84,7 +84,7 @@ def _draw_phases(picture: svg.Picture, report: Report, plot: svg.Box, axis: svg.
     for first, last, phase, count in phases(report):
         x, end = (plot.x + axis.part(cycle) * plot.w for cycle in (first, last))
         picture.box(x, plot.y - 20, max(0.5, end - x - 1), 16, "c")
-        text = f"{phase}, {count} columns"
+        text = f"{phase}, {things_text(count, 'column')}"
         if end - x > 7 * len(text):
             picture.text((x + end) / 2, plot.y - 8, text, "m", "middle")
 

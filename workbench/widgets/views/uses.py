@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from workbench.base.units import things_text
 from workbench.widgets.face import register
 from workbench.widgets.views.schedules import StillFace
 
@@ -130,7 +131,7 @@ def fewest_figure(report: FewestIpus) -> go.Figure:
 
 
 def _use(row: Any) -> str:
-    stages = f"{row.stages} {'stage' if row.stages == 1 else 'stages'}"
+    stages = things_text(row.stages, "stage")
     schedule = f", {row.schedule}" if row.schedule else ""
     return f"{row.replicas} x {stages}, micro-batches of {row.batch_size}{schedule}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.base.units import things_text
 from workbench.profiler.advice.levers.change import Change
 from workbench.profiler.advice.levers.registry import Proposal, lever
 from workbench.profiler.advice.levers.situation import OVERLAPPED, Situation
@@ -77,4 +78,4 @@ def io_tiles(situation: Situation) -> Proposal:
         )
         for steps, count in enumerate(IO_TILES, 1)
         if 2 * count < tiles
-    ), ("" if tiles > 2 * IO_TILES[0] else f"there are only {tiles} tiles")
+    ), ("" if tiles > 2 * IO_TILES[0] else f"an IPU has {things_text(tiles, 'tile')}")
