@@ -55,7 +55,7 @@ def test_memory_and_tile_map_sum_to_always_live_plus_peak(make: Any) -> None:
 
 def test_busy_cycles_of_a_tile() -> None:
     # Tile 3, three times: 600 + 50 + 400 (spread of 1,600 over four tiles) + 0 + 400 + 400; once the update's 200.
-    assert tile_map.busy_cycles(handmade_profile())[0, 3] == 3 * (600 + 50 + 400 + 400 + 400) + 200
+    assert tile_map.busy_cycles(handmade_profile(), [0])[0, 3] == 3 * (600 + 50 + 400 + 400 + 400) + 200
 
 
 def test_a_chosen_variable_is_shown_on_the_plan() -> None:

@@ -9,6 +9,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from workbench.base.arrays import IntArray
+from workbench.base.categories import FOOTPRINT_CATEGORIES
+from workbench.profiler.memory import footprint
 from workbench.profiler.profile import Profile
 from workbench.profiler.reports.memory import Memory
 from workbench.widgets.kit.palette import CATEGORIES, paint
@@ -22,26 +24,34 @@ def held(profile: Profile, ipu: int) -> list[int]:
 
 
 def by_category(memory: Memory, ipus: Sequence[int]) -> tuple[list[str], IntArray]:
-    """Categories that have bytes on any IPU, in order, and of `ipus` int64[categories, ipus, tiles]."""
+    """Categories, in order, and of `ipus` int64[categories, ipus, tiles]."""
     profile = memory.profile
     found = {ipu: memory.of(ipu=ipu).by_category for ipu in ipus}
-    names = _names(memory, found)
+    names = _names(profile, found)
     nothing = np.zeros(profile.arrays["always_live"].shape[1], dtype=np.int64)
     rows = [[found[ipu].get(name, nothing) for ipu in ipus] for name in names]
     return names, np.array(rows, dtype=np.int64).reshape(len(names), len(ipus), len(nothing))
 
 
-# Names of a profile by measure: another IPU is then shown without working out all of them again.
-_KNOWN: WeakKeyDictionary[Profile, dict[str, list[str]]] = WeakKeyDictionary()
+_MAY_HAVE: WeakKeyDictionary[Profile, frozenset[str]] = WeakKeyDictionary()
 
 
-def _names(memory: Memory, found: Mapping[int, Mapping[str, IntArray]]) -> list[str]:
-    """Categories that have bytes on any IPU, of some of which the bytes are `found`."""
-    profile, known = memory.profile, _KNOWN.setdefault(memory.profile, {})
-    if memory.measure not in known:
-        parts = [found[ipu] if ipu in found else memory.of(ipu=ipu).by_category for ipu in range(profile.ipus)]
-        known[memory.measure] = [name for name in profile.memory_categories if any(name in part for part in parts)]
-    return known[memory.measure]
+def _names(profile: Profile, found: Mapping[int, Mapping[str, IntArray]]) -> list[str]:
+    """Categories in order that have bytes on any IPU, where all of them are `found`; else, so that another IPU has the
+    same and none is worked out for its names, all that something in the program is of."""
+    some = {name for part in found.values() for name in part}
+    if len(found) < profile.ipus:
+        some |= _may_have(profile)
+    return [name for name in profile.memory_categories if name in some]
+
+
+def _may_have(profile: Profile) -> frozenset[str]:
+    """Kinds of variables that there are, and what else any tile holds."""
+    if profile not in _MAY_HAVE:
+        kinds = set(np.unique(profile.tables["variables"]["kind"]).tolist())
+        taken = {name for name in FOOTPRINT_CATEGORIES if footprint(profile, name).any()}
+        _MAY_HAVE[profile] = frozenset(kinds | taken)
+    return _MAY_HAVE[profile]
 
 
 def described(profile: Profile, ipu: int, names: list[str], measured: str) -> dict[str, Any]:

@@ -38,16 +38,16 @@ def plan(report: Report) -> dict[str, int]:
     return {"columns": columns, "rows": rows, "lanes": LANES if columns > 2 * LANES else 1}
 
 
-def busy_cycles(profile: Profile) -> IntArray:
-    """Cycles each tile computes in one call: int64[ipus, tiles], the sum over steps of times x cycles."""
+def busy_cycles(profile: Profile, ipus: Sequence[int]) -> IntArray:
+    """Cycles each tile of `ipus` computes in one call: int64[ipus, tiles], the sum over steps of times x cycles."""
     steps, vectors = profile.tables["steps"], profile.arrays["per_tile"]
-    found = np.zeros((profile.ipus, vectors.shape[1]), dtype=np.int64)
-    for ipu in range(profile.ipus):
+    found = np.zeros((len(ipus), vectors.shape[1]), dtype=np.int64)
+    for row, ipu in enumerate(ipus):
         mine = (steps["ipu"] == ipu) & (steps["cycles_index"] > 0)
         weights = np.zeros(len(vectors), dtype=np.int64)
         np.add.at(weights, steps["cycles_index"][mine], steps["times"][mine])
         used = np.flatnonzero(weights)
-        found[ipu] = weights[used] @ vectors[used]
+        found[row] = weights[used] @ vectors[used]
     return found
 
 
@@ -61,7 +61,7 @@ def payload(
     profile, ipu = report.profile, report.ipu if ipu is None else ipu
     shown = tile_bytes.held(profile, ipu)
     names, size = tile_bytes.by_category(profile.memory, shown)
-    busy = busy_cycles(profile)[shown]
+    busy = busy_cycles(profile, shown)
     columns: dict[str, tuple[str, Any]] = {"bytes": ("i4", size.reshape(-1)), "cycles": ("f8", busy.reshape(-1))}
     about = tile_bytes.described(profile, ipu, names, "live at its fullest step")
     if variable is not None:
