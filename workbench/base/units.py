@@ -15,27 +15,33 @@ def _scaled(value: float, steps: tuple[tuple[int, str], ...]) -> tuple[float, st
     return None
 
 
+MINUS = "\u2212"  # as the pages write it
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", MINUS, 1) if text.startswith("-") else text
+
+
 def bytes_text(value: int | float) -> str:
     """`638976` → `"624.0 KiB"`; below 1 KiB the plain count, `"400 B"`."""
     scaled = _scaled(value, _BINARY)
-    return f"{value:.0f} B" if scaled is None else f"{scaled[0]:.1f} {scaled[1]}"
+    return _minus(f"{value:.0f} B" if scaled is None else f"{scaled[0]:.1f} {scaled[1]}")
 
 
 def cycles_text(value: int | float) -> str:
     """`1234567` → `"1.23 M cycles"`; below 1,000 the plain count."""
-    scaled = _scaled(value, _DECIMAL)
-    return f"{value:.0f} cycles" if scaled is None else f"{scaled[0]:.2f} {scaled[1]} cycles"
+    return f"{count_text(value)} cycles"
 
 
 def count_text(value: int | float) -> str:
     """`1234567` → `"1.23 M"`; below 1,000 the plain count."""
     scaled = _scaled(value, _DECIMAL)
-    return f"{value:.0f}" if scaled is None else f"{scaled[0]:.2f} {scaled[1]}"
+    return _minus(f"{value:.0f}" if scaled is None else f"{scaled[0]:.2f} {scaled[1]}")
 
 
 def things_text(count: int, thing: str) -> str:
     """1, `"stage"` → `"1 stage"`; 1472, `"tile"` → `"1,472 tiles"`."""
-    return f"{count:,} {plural(count, thing)}"
+    return f"{_minus(f'{count:,}')} {plural(count, thing)}"
 
 
 def plural(count: int, thing: str) -> str:
@@ -47,13 +53,13 @@ def seconds_text(value: float) -> str:
     """`0.00123` → `"1.23 ms"`."""
     for size, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if abs(value) >= size:
-            return f"{value / size:.2f} {name}"
-    return f"{value * 1e9:.1f} ns" if value else "0 s"
+            return _minus(f"{value / size:.2f} {name}")
+    return _minus(f"{value * 1e9:.1f} ns") if value else "0 s"
 
 
 def percent_text(fraction: float) -> str:
     """`0.125` → `"12.5 %"`."""
-    return f"{fraction * 100:.1f} %"
+    return _minus(f"{fraction * 100:.1f} %")
 
 
 def some_text(names: Sequence[str], most: int) -> str:

@@ -227,7 +227,7 @@ def test_no_view_writes_markup() -> None:
             assert word not in text, f"{path.name}: {word}"
 
 
-NUMBERS = [0, 1, 400, 1023, 1024, 1536, 638_976, 10**6, 1_234_567, 999, 1_000, 5 * 2**30, 10**12, 12.5]
+NUMBERS = [0, 1, 400, 1023, 1024, 1536, 638_976, 10**6, 1_234_567, 999, 1_000, 5 * 2**30, 10**12, 12.5, -7, -1_536]
 
 
 @pytest.mark.parametrize("name", ["bytes", "cycles", "count"])
@@ -237,3 +237,17 @@ def test_quantities_read_the_same_in_both_languages(node: str, name: str) -> Non
     # Python rounds a half to even where JavaScript rounds it up, which no whole number meets.
     whole = [value for value in NUMBERS if isinstance(value, int)]
     assert evaluate(node, source.replace(str(NUMBERS), str(whole))) == [python(value) for value in whole]
+
+
+def test_less_than_nothing_has_a_minus_sign(node: str) -> None:
+    """Nowhere a hyphen, at which a line may end."""
+    source = """
+        import {bytesText, percentText, thingsText, wholeText} from "WIDGETS/kit/kernel.js";
+        const said = [bytesText(-1536), percentText(-0.125), wholeText(-1472), thingsText(-1472, "tile")];
+        console.log(JSON.stringify(said));
+    """
+    said = ["−1.5 KiB", "−12.5 %", "−1,472", "−1,472 tiles"]
+    assert evaluate(node, source) == said
+    python = [units.bytes_text(-1536), units.percent_text(-0.125), said[2], units.things_text(-1472, "tile")]
+    assert python == said
+    assert [units.seconds_text(-0.00123), units.seconds_text(-1e-10)] == ["−1.23 ms", "−0.1 ns"]

@@ -15,7 +15,7 @@ from workbench.base.causes import CAUSE_WORDS
 from workbench.base.checked import bound
 from workbench.base.files import whole_file
 from workbench.base.text import short
-from workbench.base.units import bytes_text, cycles_text, things_text
+from workbench.base.units import MINUS, bytes_text, cycles_text, things_text
 from workbench.errors import InputError
 from workbench.profiler.advice.why import REMAINDER, THROUGH, why
 from workbench.profiler.export.html import page_of
@@ -275,9 +275,6 @@ def _change(first: pd.DataFrame, other: pd.DataFrame, name: str, place: int) -> 
 
 def _with_status(frame: pd.DataFrame, status: str) -> pd.DataFrame:
     return frame[frame["status"] == status].reset_index(drop=True)
-
-
-MINUS = "\u2212"  # as the pages write it
 
 
 def _signed(value: float, is_bytes: bool) -> str:

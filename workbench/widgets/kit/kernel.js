@@ -5,19 +5,22 @@ const BINARY = [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]];
 const DECIMAL = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 const largest = (value, steps) => steps.find(([size]) => Math.abs(value) >= size);
 
+// A number below 0 has a minus sign, not a hyphen.
+const minus = (text) => text.replace(/^-/, "−");
+
 export function bytesText(value) {
   const step = largest(value, BINARY);
-  return step ? `${(value / step[0]).toFixed(1)} ${step[1]}` : `${Math.round(value)} B`;
+  return minus(step ? `${(value / step[0]).toFixed(1)} ${step[1]}` : `${Math.round(value)} B`);
 }
 
 export function countText(value) {
   const step = largest(value, DECIMAL);
-  return step ? `${(value / step[0]).toFixed(2)} ${step[1]}` : `${Math.round(value)}`;
+  return minus(step ? `${(value / step[0]).toFixed(2)} ${step[1]}` : `${Math.round(value)}`);
 }
 
 export const cyclesText = (value) => `${countText(value)} cycles`;
-export const percentText = (fraction) => `${(fraction * 100).toFixed(1)} %`;
-export const wholeText = (value) => Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ",");
+export const percentText = (fraction) => minus(`${(fraction * 100).toFixed(1)} %`);
+export const wholeText = (value) => minus(Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ","));
 
 // 1, "stage": "1 stage"; 1472, "tile": "1,472 tiles".
 export const thingsText = (count, thing) => `${wholeText(count)} ${thing}${count === 1 ? "" : thing.endsWith("ch") ? "es" : "s"}`;
