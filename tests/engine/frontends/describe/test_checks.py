@@ -324,3 +324,22 @@ def test_a_layer_with_an_endless_loop_is_not_trained(stages: Any) -> None:
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2, name="first"), loop, keras.layers.Dense(1)])
     text = message(lambda: trace_keras(model, 2, mode="training", stages=stages))
     assert text.startswith("a loop that runs until a condition is met is differentiated")
+
+
+@pytest.mark.parametrize("collective", [jax.lax.psum, jax.lax.all_gather, lambda x, axis: x + jax.lax.axis_index(axis)])
+def test_an_axis_that_nothing_names_is_refused_with_its_name(collective: Any) -> None:
+    with pytest.raises(InputError) as error:
+        trace_function(lambda x: collective(x, "rows"), np.ones(4, np.float32))
+    assert str(error.value) == (
+        "a collective, as jax.lax.psum, names the axis 'rows', and nothing around it has an axis of that name. "
+        "Expected: an axis that jax.vmap names, or 'replicas', that of the replicas of the program. "
+        "To mend it: write jax.vmap(function, axis_name='rows'), or name the axis 'replicas' and give replicas=."
+    )
+    summed = jax.vmap(lambda x: jax.lax.psum(x, "rows"), axis_name="rows")
+    assert trace_function(summed, np.ones((2, 3), np.float32)).graph.functions
+    assert trace_function(lambda x: jax.lax.psum(x, "replicas"), np.ones(4, np.float32), replicas=2).graph.functions
+
+
+def test_a_name_that_python_does_not_know_stays_an_error_of_python() -> None:
+    with pytest.raises(NameError, match="nowhere"):
+        trace_function(lambda x: x + nowhere, np.ones(4, np.float32))  # type: ignore[name-defined]  # noqa: F821

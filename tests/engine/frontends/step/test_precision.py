@@ -317,6 +317,7 @@ def test_what_cannot_be_copied_is_refused_by_name(make: Callable[[], Any], why: 
         trace_keras(live, BATCH, precision="float16")
     assert str(error.value).startswith(f"the model {live.name!r} cannot be copied into float16: {why}")
     assert "keras.config.set_dtype_policy('float16')" in str(error.value)
+    assert "with a get_config that gives every argument" in str(error.value)
     assert {layer.dtype_policy.name for layer in live.layers} == {"float32"}
 
 

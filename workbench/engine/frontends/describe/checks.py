@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from workbench.base.dtypes import dtype_name
 from workbench.base.text import short
+from workbench.engine.frontends.describe.replicas import AXIS
 from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.errors import InputError
 
@@ -282,13 +283,34 @@ def _asks_for_values(error: BaseException) -> str:
     return f"jax.numpy.{found.group(1)}" if found else ""
 
 
+_UNBOUND = re.compile(r"unbound axis name: ?([^\s.]+)")
+
+
+def _of_an_axis(causes: Iterable[BaseException]) -> InputError | None:
+    """What is said of a collective over an axis that nobody named, which is a NameError of JAX."""
+    names = (_UNBOUND.search(str(cause)) for cause in causes if isinstance(cause, NameError))
+    found = next(filter(None, names), None)
+    if found is None:
+        return None
+    axis, replicas = found.group(1), "give replicas="
+    return InputError(
+        f"a collective, as jax.lax.psum, names the axis {axis!r}, and nothing around it has an axis of that name",
+        expected=f"an axis that jax.vmap names, or {AXIS!r}, that of the replicas of the program",
+        todo=replicas
+        if axis == AXIS
+        else f"write jax.vmap(function, axis_name={axis!r}), or name the axis {AXIS!r} and {replicas}",
+    )
+
+
 @contextmanager
 def traced_control_flow() -> Iterator[None]:
-    """Turn JAX's complaints about values that are not known while a program is made into ones that name ways out."""
+    """Turn JAX's complaints about what is not known while a program is made into ones that name ways out."""
     try:
         yield
     except Exception as error:
         causes = list(_causes(error))
+        if (of_an_axis := _of_an_axis(causes)) is not None:
+            raise of_an_axis from error
         for begin, what, expected, todo in _SAID:
             if any(str(cause).startswith(begin) for cause in causes):
                 raise InputError(what, expected=expected, todo=todo) from error

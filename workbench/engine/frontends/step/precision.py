@@ -39,7 +39,8 @@ def in_precision(model: Any, precision: str) -> tuple[Any, tuple[str, ...]]:
     except Exception as error:  # whatever the configurations of other people's layers raise
         raise InputError(
             f"the model {model.name!r} cannot be copied into {precision}: {error}",
-            expected="a Sequential or functional model whose layers can be made from their configurations",
+            expected="a model whose layers can be made from their configurations; of classes of your own, with a "
+            "get_config that gives every argument, and an __init__ that hands the others on (**more)",
             todo=f"build it under keras.config.set_dtype_policy({precision!r}) and leave precision= out",
         ) from error
     said = [f"precision: run trains a {precision} copy of {model.name!r}, not the model itself"] if changed else []
