@@ -144,3 +144,23 @@ def test_errors(arguments: dict[str, Any], text: str) -> None:
     with pytest.raises(InputError) as caught:
         wb.compare_schedules(digits, target=small(), **arguments)
     assert str(caught.value) == text
+
+
+def test_the_stash_of_an_ipu_that_stages_share_counts_once() -> None:
+    found = wb.compare_schedules(
+        digits,
+        schedules=("Grouped",),
+        recomputation=(False,),
+        stages=["d1", "d3"],
+        device_mapping=[0, 1, 0],
+        batch_size=16,
+        gradient_accumulation_steps=6,
+        target=small(),
+    )
+    (profile,) = found.profiles
+    kept = profile.variables[profile.variables["kind"] == "stash"]["bytes"].sum()
+    assert found.to_pandas()["stash_bytes"].tolist() == [kept]
+    view = face("schedules").widget(found)
+    assert [each["stash_bytes"] for each in view.data["schedules"]] == [kept]
+    stages = face("pipeline").widget(profile.pipeline).data["stages"]
+    assert [stages[0][name] for name in ("ipu", "idle")] == [stages[2][name] for name in ("ipu", "idle")]

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import {batchText, blockUnder, idleOf, labelOf, partOf, rowsOf, snapped, spentIn} from "../../../workbench/widgets/views/pipeline_lanes.js";
+import {ofIpu} from "../../../workbench/widgets/views/pipeline.js";
 
 // Two IPUs; IPU 1 waits, copies, works on micro-batch 3 and waits again.
 const causes = ["compute", "exchange", "sync", "host", "inter_ipu", "collective", "fill", "drain", "wait_stage", "wait_host"];
@@ -65,4 +66,9 @@ test("a marker keeps to the nearest end of a block within reach", () => {
   assert.equal(snapped(every, 47.4, 4), 50);
   assert.equal(snapped(every, 70.4, 4), 70);
   assert.equal(snapped(every, 43, 0), 43);
+});
+
+test("what is known of an IPU alone is said to be its where stages share it", () => {
+  assert.equal(ofIpu([{ipu: 0}, {ipu: 1}], "stash"), "stash");
+  assert.equal(ofIpu([{ipu: 0}, {ipu: 1}, {ipu: 0}], "stash"), "stash, of its IPU");
 });

@@ -110,8 +110,13 @@ class ScheduleComparison(Comparison):
         return face(self.name).figure(self)
 
 
+def stash_bytes(profile: Profile) -> int:
+    """Bytes of all stashes; a stage's are those of its IPU, which count once where stages share it."""
+    return int(profile.stages.drop_duplicates("ipu")["stash_bytes"].sum())
+
+
 def _numbers(profile: Profile) -> dict[str, Any]:
-    stages, placed = profile.stages, profile.arrays["total_with_gaps"]
+    placed = profile.arrays["total_with_gaps"]
     fullest, needed = placed.max(axis=1), profile.arrays["always_live"] + profile.arrays["live_peak"]
     return {
         "fits": profile.fits,
@@ -122,7 +127,7 @@ def _numbers(profile: Profile) -> dict[str, Any]:
         "max_tile_bytes": profile.max_tile_bytes,
         **{f"ipu_{ipu}_tile_bytes": int(value) for ipu, value in enumerate(fullest)},
         **{f"ipu_{ipu}_bytes": int(value) for ipu, value in enumerate(needed.sum(axis=1))},
-        "stash_bytes": int(stages["stash_bytes"].sum()) if len(stages) else 0,
+        "stash_bytes": stash_bytes(profile),
     }
 
 

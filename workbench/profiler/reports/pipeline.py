@@ -210,7 +210,8 @@ class Pipeline(Report):
 
     def to_pandas(self) -> pd.DataFrame:
         """The stages, with `busy_fraction` of the call, `in_flight` (see there) and `fifo_depth`, the slots in which
-        residuals wait besides the one being filled; -1 where nothing runs backward."""
+        residuals wait besides the one being filled; -1 where nothing runs backward. Idle cycles, `busy_fraction`,
+        memory and stash are those of a stage's IPU, which stages may share."""
         stages = self.profile.stages
         whole = max(1, self.profile.total_cycles)
         waiting = [self.in_flight.get(int(stage), 0) for stage in stages["stage"]]

@@ -124,10 +124,13 @@ function marksPart(view) {
   return part(`B − A: ${wholeText(b - a)} cycles`, `${secondsText(to - from, view.data.clock_hz)}; A at ${wholeText(a)}, B at ${wholeText(b)}; ${percentText(waiting)} of it waiting`, button("Zoom to the markers", () => view.zoom.set(from, to)));
 }
 
+// Of stages that share an IPU, what is known of the IPU alone is said to be its.
+export const ofIpu = (stages, label) => (new Set(stages.map(({ipu}) => ipu)).size < stages.length ? `${label}, of its IPU` : label);
+
 function stagesPart({data}) {
   const most = Math.max(1, ...data.stages.map((row) => row.work));
   return part("Stages", scrolled("Stages", [number("stage", (row) => row.stage), number("IPU", (row) => row.ipu), column("layers", (row) => row.layers), number("work (cycles)", (row) => row.work, {bar: (row) => row.work / most}),
-    number("idle (cycles)", (row) => row.idle), number("FIFO slots", (row) => row.depth), number("stash", (row) => bytesText(row.stash_bytes))], data.stages));
+    number(ofIpu(data.stages, "idle (cycles)"), (row) => row.idle), number("FIFO slots", (row) => row.depth), number(ofIpu(data.stages, "stash"), (row) => bytesText(row.stash_bytes))], data.stages));
 }
 
 function batchPart(view) {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.base.units import cycles_text
+from workbench.profiler.advice.schedules import stash_bytes
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
@@ -111,7 +112,7 @@ def _described(trial: Trial, profile: Profile, *, best: bool) -> dict[str, Any]:
         "total_cycles": profile.total_cycles,
         "bubble": float(profile.pipeline.bubbles()["fraction"]),
         "max_tile_bytes": profile.max_tile_bytes,
-        "stash_bytes": int(profile.stages["stash_bytes"].sum()),
+        "stash_bytes": stash_bytes(profile),
         "spent": {str(cause): int(cycles) for cause, cycles in spent.items() if cycles},
     }
 
