@@ -188,3 +188,10 @@ def test_of_many_ipus_only_the_one_that_is_shown_is_worked_out(monkeypatch: pyte
     every, values = tile_bytes.by_category(profile.memory, range(12))
     assert names == every
     assert values[:, 7].sum() == profile.memory.of(ipu=7).total.sum()
+
+
+def test_columns_are_numbered_as_numbers_are_written() -> None:
+    """Every fourth of 64 columns of 23 tiles, the twelfth number beyond a thousand."""
+    drawn = face("tile_map").svg(large_profile(ipus=1, steps=120).tile_map)
+    assert ">920<" in drawn
+    assert ">1,012<" in drawn

@@ -1,5 +1,5 @@
 // The floor plan: where each tile stands in a box, and how numbers of tiles are painted on it.
-import {clipText, font, shortText, ticks} from "./kernel.js";
+import {clipText, font, shortText, ticks, wholeText} from "./kernel.js";
 
 // Tile numbers run down the rows, column by column.
 export const cellOf = ({rows}, tile) => ({column: Math.floor(tile / rows), row: tile % rows});
@@ -109,7 +109,7 @@ export function numbers(ctx, t, {at, cell, plan, tiles, x0, y0, right = Infinity
   const every = cell.w > 34 ? 1 : Math.max(plan.lanes, Math.ceil(34 / cell.w));
   for (let column = 0; column < plan.columns; column += every) {
     const {x} = at(column * plan.rows);
-    if (x >= x0 - 1 && x < right - 8) ctx.fillText(String(column * plan.rows), x, y0 - 4);
+    if (x >= x0 - 1 && x < right - 8) ctx.fillText(wholeText(column * plan.rows), x, y0 - 4);
   }
   ctx.save();
   ctx.translate(x0 - 22, (y0 + bottom) / 2);

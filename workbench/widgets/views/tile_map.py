@@ -202,7 +202,7 @@ def draw(report: Report) -> str:
     picture = svg.Picture(960, int(tall + 132), f"Tile map of IPU {report.ipu}: {report.quantity.replace('_', ' ')}")
     picture.image(56, 44, wide, tall, svg.png(pixels))
     for place in range(0, values.shape[1], max(1, values.shape[1] // 16)):
-        picture.text(56 + (place + 0.5) * side, 44 + tall + 16, str(place * values.shape[0]), anchor="middle")
+        picture.text(56 + (place + 0.5) * side, 44 + tall + 16, f"{place * values.shape[0]:,}", anchor="middle")
     picture.text(56, 44 + tall + 34, "number of the column's first tile; tiles run down each column")
     picture.image(56, 44 + tall + 48, 320, 10, svg.png(svg.ramp(np.arange(64)[None, :], 0, 63)))
     picture.text(56, 44 + tall + 74, text(low))
