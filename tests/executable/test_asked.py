@@ -94,3 +94,12 @@ def test_what_holds_itself_is_said_to_some_depth() -> None:
             return own_loss(y, predicted)
 
     assert small(loss=Held(None)).meta["asked"] == {"loss": "Held(of=Held(of=Held()))"}
+
+
+def test_stages_of_many_layers_are_said_by_how_many_each_has() -> None:
+    source, stages = wb.ready("mlp", layers=9, hidden=16, input_size=16), [0] * 4 + [1] * 6
+    target = wb.target("ipu2", tiles_per_ipu=8)
+    found = wb.profile(
+        source, batch_size=2, gradient_accumulation_steps=2, mode="inference", target=target, stages=stages
+    )
+    assert found.meta["asked"]["stages"] == "[0 x 4, 1 x 6]"

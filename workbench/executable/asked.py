@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,7 +58,11 @@ def _words(value: Any, depth: int = 0) -> str:
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{name}: {_words(each, depth)}' for name, each in value.items())}}}"
     if isinstance(value, list | tuple):
-        return f"[{some_text([_words(each, depth) for each in value], FEW if depth else len(value))}]"
+        parts = [_words(each, depth) for each in value]
+        if not depth and len(parts) > FEW:  # as the stages of many layers: what comes several times in a row, once
+            several = ((word, len(list(same))) for word, same in groupby(parts))
+            parts = [f"{word} x {count}" if count > 1 else word for word, count in several]
+        return f"[{some_text(parts, FEW if depth else len(parts))}]"
     if callable(getattr(value, "__array__", None)):
         return _array(np.asarray(value))
     return _object(value, depth)

@@ -134,7 +134,7 @@ class Plan(Report):
 def _words(use: Use) -> str:
     stages = things_text(use.stages, "stage") + (f", {use.schedule}" if use.stages > 1 else "")
     each = f"{things_text(use.replicas, 'replica')} of {stages}" if use.replicas > 1 else stages
-    return f"{each}, micro-batches of {use.batch_size}, {use.accumulation} of them a weight update"
+    return f"{each}, micro-batches of {use.batch_size:,}, {use.accumulation:,} of them a weight update"
 
 
 def _over(use: Use) -> int:
@@ -287,7 +287,7 @@ class _Search:
         heard = self.heard
         stages, replicas = things_text(told["stages"], "stage"), things_text(told["replicas"], "replica")
         schedule = f", {told['schedule']}" if told["stages"] > 1 else ""
-        title = f"{stages} x {replicas}{schedule}, micro-batches of {told['batch_size']}"
+        title = f"{stages} x {replicas}{schedule}, micro-batches of {told['batch_size']:,}"
         return None if heard is None else lambda phase: heard(f"{title}, {phase}")
 
     def schedules(self) -> None:

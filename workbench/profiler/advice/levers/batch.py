@@ -38,7 +38,7 @@ def micro_batch(situation: Situation) -> Proposal:
             found = [_change(situation, batch * factor, steps) for factor in (2, 4)]
         few = "there are no micro-batches to put together" if steps == 1 else "fewer micro-batches fill no stages"
         return tuple(found), "" if found else few
-    return tuple(found), "" if found else f"a batch of {batch} cannot be halved"
+    return tuple(found), "" if found else f"a batch of {batch:,} cannot be halved"
 
 
 MOST = 8  # sizes
@@ -62,10 +62,10 @@ def _change(situation: Situation, batch: int, steps: int) -> Change:
     ]
     saved = int(passing["bytes"][by_batch].sum()) * (1 - 1 / factor)
     arguments: dict[str, int] = {"batch_size": batch}
-    title = f"a batch of {batch} instead of {situation.batch_size}"
+    title = f"a batch of {batch:,} instead of {situation.batch_size:,}"
     if training:
         arguments["gradient_accumulation_steps"] = steps
-        title = f"micro-batches of {batch}, {steps} to a weight update"
+        title = f"micro-batches of {batch:,}, {steps:,} to a weight update"
         if situation.accumulation == 1:
             saved -= situation.live_bytes("parameter")
     layer = situation.reads_batch if training else ""
