@@ -103,3 +103,12 @@ def test_stages_of_many_layers_are_said_by_how_many_each_has() -> None:
         source, batch_size=2, gradient_accumulation_steps=2, mode="inference", target=target, stages=stages
     )
     assert found.meta["asked"]["stages"] == "[0 x 4, 1 x 6]"
+
+
+def test_what_a_model_was_compiled_with_is_said_where_it_trains() -> None:
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4)])
+    model.compile(optimizer=keras.optimizers.SGD(0.5), loss=keras.losses.Huber(delta=2.0))
+    given = {"batch_size": 2, "target": wb.target("ipu2", tiles_per_ipu=8)}
+    assert wb.profile(model, **given).meta["asked"] == {"loss": "Huber(delta=2)", "optimizer": "SGD(learning_rate=0.5)"}
+    assert wb.profile(model, **given, loss="mse").meta["asked"]["loss"] == "mse"
+    assert wb.profile(model, **given, mode="inference").meta["asked"] == {}

@@ -18,15 +18,18 @@ if TYPE_CHECKING:
     from workbench.executable.request import Request
 
 TOLD = ("precision", "loss", "optimizer", "stages", "trip_counts")
+OF_A_MODEL = ("loss", "optimizer")
 FEW = 8  # things that an object holds together and are told each; numbers of an array, or else its shape
 DEEPEST = 2
 _UNKNOWN = object()
 
 
 def asked(request: Request) -> dict[str, str]:
-    """By name, what was given for each argument of `TOLD`, and the sizes of a ready model that are not as by default;
-    nothing of those that were not given."""
+    """By name, what was given for each argument of `TOLD`, or to the `compile` of a model that trains, and the sizes of
+    a ready model that are not as by default; nothing of those that were not given."""
     given = {name: getattr(request, name) for name in TOLD} | {"sizes": _sizes(request.source)}
+    if getattr(request.source, "compiled", False) and request.mode != "inference":
+        given |= {name: getattr(request.source, name, None) for name in OF_A_MODEL if given[name] is None}
     return {name: shown(_words(value)) for name, value in given.items() if value is not None}
 
 
