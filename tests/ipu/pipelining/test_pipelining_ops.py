@@ -282,3 +282,16 @@ def test_members_that_are_none_are_told_which_there_are(
     with pytest.raises(kind) as raised:
         Ran(**given)
     assert str(raised.value) == told
+
+
+def marking(rate: Any, x: Any, y: Any) -> Any:
+    seen = tf.get_variable("seen", [2], initializer=tf.constant_initializer([5.0, 5.0]), trainable=False)
+    with tf.control_dependencies([tf.assign(seen, tf.zeros([2]))]):
+        return first(rate, x, y)
+
+
+def test_a_constant_is_written_to_the_variable_of_a_stage() -> None:
+    configure(ipus=2)
+    ran = Ran(stages=(marking, second))
+    assert [each.tolist() for each in ran.weights if each.shape == (2,)] == [[0.0, 0.0]]
+    assert close([each for each in ran.weights if each.shape != (2,)], expected()[1])

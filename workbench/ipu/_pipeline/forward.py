@@ -12,6 +12,7 @@ from jax.extend.core import Literal
 
 from workbench.engine.frontends.describe.replicas import axes
 from workbench.engine.frontends.staging.pipeline import Forward
+from workbench.engine.frontends.trace.jaxpr import closed_of
 from workbench.errors import InputError
 from workbench.ipu._pipeline.recorded import Recorded, given_as
 from workbench.ipu._pipeline.sums import outfeed_names, outsums
@@ -68,8 +69,12 @@ def parts_of(recorded: Recorded, replicas: int = 1) -> Parts:
                 todo="pass it in inputs, and hand it on unchanged from stage to stage",
             )
     last = stage_scope(len(recorded.asked.stages) - 1)
+    # Because what the optimizer takes under the name it was given by leaves no stage.
+    handed = {tensor.name for tensor in inside}
+    given = [(var, name) for var, name in zip(closed.jaxpr.outvars, results, strict=True) if name not in handed]
+    results = tuple(name for _, name in given)
     forward = Forward(
-        closed=closed,
+        closed=closed_of([closed], closed.jaxpr.eqns, closed.jaxpr.invars, [var for var, _ in given]),
         names=names,
         results=results,
         owners={**dict.fromkeys(results, last), **stage_names(recorded)},

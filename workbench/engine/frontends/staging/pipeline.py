@@ -127,9 +127,26 @@ class Pipeline:
                     self._take(pieces, number, atom, stage)
             stage.update(dict.fromkeys(eqn.outvars, number))
         for var, name in zip(self.jaxpr.outvars, self.forward.results, strict=True):
-            if not isinstance(var, Literal) and var in stage:
-                pieces[stage[var]].gives.append((var, name))
+            self._give(pieces, var, name, stage)
         return pieces
+
+    def _give(self, pieces: Sequence[Piece], var: Any, name: str, stage: Mapping[Any, int]) -> None:
+        """Have a result given by the stage that makes it; what none makes, a constant or a parameter, by `_giver`."""
+        literal = isinstance(var, Literal)
+        if not literal and var in stage:
+            pieces[stage[var]].gives.append((var, name))
+        elif literal or self.names.get(var) != name:  # what a state is already is no result
+            piece = pieces[self._giver(pieces, var, name)]
+            if not literal:
+                self._take(pieces, piece.stage, var, stage)
+            piece.gives.append((var, name))
+
+    def _giver(self, pieces: Sequence[Piece], var: Any, name: str) -> int:
+        """The stage that gives what none makes: that of the state it is written to, one that takes it, or the last."""
+        if name in self.forward.names:
+            return self._home(name)
+        takers = (piece.stage for piece in pieces if any(each is var for each in piece.takes))
+        return next(takers, self.count - 1)
 
     def _take(self, pieces: Sequence[Piece], number: int, var: Any, stage: Mapping[Any, int]) -> None:
         made = stage.get(var)

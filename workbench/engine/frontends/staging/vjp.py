@@ -81,7 +81,7 @@ class Differentiated:
         self.around = around
         self.stage = stage
         head = [(var, name) for var, name in gives if name == around.head]
-        crossing = [(v, n) for v, n in gives if v in around.differentiable and n not in around.results]
+        crossing = [(v, n) for v, n in gives if n not in around.results and v in around.differentiable]
         self.active = [*crossing, *head]
         self.passive = [pair for pair in gives if pair not in self.active]
         self.closed, self.takes = cut(program, equations, takes, [var for var, _ in (*self.active, *self.passive)])
