@@ -11,10 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from workbench.engine.graph import Function, Graph, Node, Value
-from workbench.engine.graph.rewriting import FreshIds
-from workbench.engine.ops.pointwise import is_pointwise
 from workbench.engine.passes.clusters import Flow, flow_of
-from workbench.engine.passes.recomputable import find_recipe, without_dead
+from workbench.engine.passes.rematerialise.moving import all_moved
 from workbench.engine.passes.rematerialise.residual_roots import AHEAD, keep_roots
 from workbench.engine.passes.rematerialise.stages import between_passes, rematerialise_stages
 
@@ -30,14 +28,7 @@ def _of_function(function: Function) -> Function:
     directions = {node.origin.direction for node in function.nodes}
     if "backward" not in directions or directions.isdisjoint(AHEAD):
         return function  # no pass in it reads what another makes
-    return _all_moved(keep_roots(function))
-
-
-def _all_moved(function: Function) -> Function:
-    """Move until nothing moves: what only a moved operation still read moves next."""
-    while (moved := _move(function)) is not function:
-        function = moved
-    return function
+    return all_moved(keep_roots(function))
 
 
 def _masks_from_outputs(function: Function) -> Function:
@@ -68,62 +59,3 @@ def _scalar(value: Value, flow: Flow) -> object:
     while node is not None and node.op in ("broadcast_in_dim", "convert_element_type", "reshape"):
         node = flow.producer.get(node.operands[0])
     return node.attr("value") if node is not None and node.op == "constant" else None
-
-
-def _move(function: Function) -> Function:
-    flow, ids = flow_of(function), FreshIds(function)
-    kept = {
-        name
-        for name, places in flow.uses.items()
-        if any(function.nodes[place].origin.direction == "backward" for place in places)
-    }
-    returned = set(function.results)
-    before: dict[int, list[Node]] = {}
-    moved: set[Node] = set()
-    repeated: set[Node] = set()
-    for node in function.nodes:
-        for value in node.results:
-            readers = [function.nodes[place] for place in flow.uses.get(value, ())]
-            if value in returned or not _is_residual(node, value, readers):
-                continue
-            recipe = find_recipe(value, flow, kept)
-            if recipe is not None:
-                first = min(flow.uses[value])
-                before.setdefault(first, []).extend(_again(recipe, value, readers[0], ids))
-                moved.add(node)
-                repeated.update(recipe)
-    return without_dead(_rebuilt(function, before, moved), repeated) if moved else function
-
-
-def _is_residual(node: Node, value: Value, readers: list[Node]) -> bool:
-    """Made elementwise going forward, for the first time or again, read only going backward."""
-    return (
-        node.origin.direction in AHEAD
-        and len(node.results) == 1
-        and is_pointwise(node)
-        and value.elements > 1
-        and bool(readers)
-        and all(reader.origin.direction == "backward" for reader in readers)
-    )
-
-
-def _again(recipe: list[Node], value: Value, reader: Node, ids: FreshIds) -> list[Node]:
-    """The recipe as new nodes going backward; its last one makes the value itself."""
-    renamed: dict[Value, Value] = {}
-    nodes: list[Node] = []
-    for node in recipe:
-        results = tuple(made if made is value else ids.like(made) for made in node.results)
-        renamed.update(zip(node.results, results, strict=True))
-        operands = tuple(renamed.get(operand, operand) for operand in node.operands)
-        origin = replace(node.origin, direction=reader.origin.direction)
-        nodes.append(replace(node, operands=operands, results=results, origin=origin))
-    return nodes
-
-
-def _rebuilt(function: Function, before: dict[int, list[Node]], moved: set[Node]) -> Function:
-    nodes: list[Node] = []
-    for place, node in enumerate(function.nodes):
-        nodes += before.get(place, [])
-        if node not in moved:
-            nodes.append(node)
-    return replace(function, nodes=tuple(nodes))
