@@ -20,7 +20,8 @@ class LayerChain:
 
     A tensor that is read further on crosses every cut between its maker and its last reader, a residual connection
     too. `known` is false for models whose layers do not say what they read: then nothing is counted. `shared`: first
-    and last layer of those that have a variable in common, for each such variable once.
+    and last layer of those that have a variable in common, for each such variable once; of a layer that is called
+    again, itself and the layer its last call stands with.
     """
 
     names: tuple[str, ...]
@@ -52,17 +53,20 @@ def _of_model(model: Any) -> LayerChain:
     names = tuple(layer.name for layer in layers)
     calls, shared = _calls(model), _shared(layers)
     if calls is None:
-        return LayerChain(names=names, crossing_bytes=(0,) * len(names), known=False, shared=shared)
-    return LayerChain(names=names, crossing_bytes=_crossing(names, calls), shared=shared)
+        return LayerChain(names=names, crossing_bytes=(0,) * len(names), known=False, shared=tuple(sorted(shared)))
+    crossing, last = _crossing(names, calls)
+    called = {(place, last[layer.name]) for place, layer in enumerate(layers) if layer.variables}
+    shared |= {(first, end) for first, end in called if end > first}
+    return LayerChain(names=names, crossing_bytes=crossing, shared=tuple(sorted(shared)))
 
 
-def _shared(layers: list[Any]) -> tuple[tuple[int, int], ...]:
+def _shared(layers: list[Any]) -> set[tuple[int, int]]:
     """The first and the last layer that have a variable, of those that several have."""
     users: ByIdentity[Any, tuple[int, int]] = ByIdentity()
     for place, layer in enumerate(layers):
         for variable in layer.variables:
             users[variable] = (users[variable][0] if variable in users else place, place)
-    return tuple(sorted({(first, last) for _, (first, last) in users.items() if first != last}))
+    return {(first, last) for _, (first, last) in users.items() if first != last}
 
 
 def _model(source: Any) -> Any:
@@ -92,14 +96,21 @@ def _calls(model: Any) -> list[tuple[str, Any]] | None:
     return [(node.operation.name, node) for node in found]
 
 
-def _crossing(names: tuple[str, ...], calls: list[tuple[str, Any]]) -> tuple[int, ...]:
-    """Bytes of a sample over a cut behind each layer. What is no layer (an operation) stands with what it reads."""
+def _crossing(names: tuple[str, ...], calls: list[tuple[str, Any]]) -> tuple[tuple[int, ...], dict[str, int]]:
+    """Bytes of a sample over a cut behind each layer, and where the last call of each layer stands.
+
+    What is no layer (an operation) stands with what it reads, and so does what calls a layer once more.
+    """
     place_of = {name: place for place, name in enumerate(names)}
     made: ByIdentity[Any, tuple[int, int]] = ByIdentity()  # place of a tensor's maker, and its bytes
     last: ByIdentity[Any, int] = ByIdentity()
+    called = dict[str, int]()
     for name, call in calls:
         read = [tensor for tensor in call.arguments.keras_tensors if tensor in made]
-        place = place_of.get(name, max((made[tensor][0] for tensor in read), default=-1))
+        behind = max((made[tensor][0] for tensor in read), default=-1)
+        place = max(called[name], behind) if name in called else place_of.get(name, behind)
+        if name in place_of:
+            called[name] = place
         for tensor in read:
             last[tensor] = max(last.get(tensor, -1), place)
         for tensor in call.outputs:
@@ -108,7 +119,7 @@ def _crossing(names: tuple[str, ...], calls: list[tuple[str, Any]]) -> tuple[int
     for tensor, (place, size) in made.items():
         for cut in range(max(place, 0), last.get(tensor, -1)):
             crossing[cut] += size
-    return tuple(crossing)
+    return tuple(crossing), {**place_of, **called}
 
 
 def _sample_bytes(tensor: Any) -> int:

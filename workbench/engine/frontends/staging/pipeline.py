@@ -13,8 +13,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax.extend.core import Literal
 
-from workbench.engine.frontends.describe.name_stack import LOSS_LAYER, LayerNames, place_of
-from workbench.engine.frontends.staging.stages import Calls, stage_of_path, stage_of_place
+from workbench.engine.frontends.describe.name_stack import LOSS_LAYER, LayerNames, Place, place_of
+from workbench.engine.frontends.staging.stages import Calls, outermost, stage_of_path, stage_of_place
 from workbench.engine.frontends.staging.vjp import Differentiated, Sums, Surroundings
 from workbench.engine.frontends.trace.jaxpr import cut, equation_stacks
 from workbench.engine.frontends.trace.staged_calls import StagedCall
@@ -65,9 +65,11 @@ class Pipeline:
         self.count = max([*stages.values(), *self.calls.values()]) + 1
         self.layers = LayerNames(classes)
         self.jaxpr = forward.closed.jaxpr
+        self.places = [place_of((), stack, self.layers) for stack in equation_stacks(forward.closed)]
         self.names: dict[Any, str] = dict(zip(self.jaxpr.invars, forward.names, strict=True))
         self.given = frozenset(self.jaxpr.invars)
         self.differentiable = self._differentiable()
+        self.calls = self._later_calls() if calls is None else calls
         self.pieces = self._cut()
         self.crossing_owners = self._crossing_owners()
 
@@ -85,42 +87,65 @@ class Pipeline:
                 found.update(var for var in eqn.outvars if jnp.issubdtype(var.aval.dtype, jnp.inexact))
         return found
 
-    def _stage_of(self, eqn: Any, stack: Any, stage: Mapping[Any, int]) -> int:
+    def _asked(self, eqn: Any, place: Place, stage: Mapping[Any, int]) -> tuple[int, int]:
+        """The stage an equation is asked to be on, and the earliest that has what it reads."""
         made = [atom for atom in eqn.invars if not isinstance(atom, Literal)]
         earliest = max((stage[atom] for atom in made if atom in stage), default=0)
-        place = place_of((), stack, self.layers)
-        path = place.layer
-        if path == LOSS_LAYER:
-            return self.count - 1
+        if place.layer == LOSS_LAYER:
+            return self.count - 1, earliest
         wanted = stage_of_place(place, self.stages, self.calls)
         if wanted is None:
             given = [self._home(self.names[atom]) for atom in made if atom in self.given]
-            return max([earliest, *given])
+            return max([earliest, *given]), earliest
+        return wanted, earliest
+
+    def _stage_of(self, eqn: Any, place: Place, stage: Mapping[Any, int]) -> int:
+        wanted, earliest = self._asked(eqn, place, stage)
         if wanted < earliest:
             raise InputError(
-                f"the layer {path!r} is on stage {wanted} and uses what stage {earliest} computes",
+                f"the layer {place.layer!r} is on stage {wanted} and uses what stage {earliest} computes",
                 expected="stages that never step back along the flow of data",
-                todo=f"put {path!r} on stage {earliest} or later",
+                todo=f"put {place.layer!r} on stage {earliest} or later",
             )
         return wanted
 
-    def _is_free(self, eqn: Any, stack: Any, free: set[Any]) -> bool:
+    def _later_calls(self) -> Calls:
+        """Calls of a layer behind its first that read what stages behind its own compute: each is on the last of these.
+
+        A table that embeds at the beginning of a model and scores at its end is read on both stages.
+        """
+        self.calls = found = dict[tuple[str, int], int]()
+        several = any(place.outer_call > 1 for place in self.places)
+        while several:
+            before, stage, free = dict(found), dict[Any, int](), set(self.jaxpr.constvars)
+            for eqn, place in zip(self.jaxpr.eqns, self.places, strict=True):
+                if self._is_free(eqn, place, free):
+                    free.update(eqn.outvars)
+                    continue
+                wanted, earliest = self._asked(eqn, place, stage)
+                if wanted < earliest and place.outer_call > 1:
+                    found[outermost(place.layer), place.outer_call] = earliest
+                stage.update(dict.fromkeys(eqn.outvars, max(wanted, earliest)))
+            several = found != before
+        return found
+
+    def _is_free(self, eqn: Any, place: Place, free: set[Any]) -> bool:
         """Whether an equation outside any layer computes with constants only; every stage that needs it repeats it."""
         if any(not isinstance(atom, Literal) and atom not in free for atom in eqn.invars):
             return False
-        return stage_of_path(place_of((), stack, self.layers).layer, self.stages) is None
+        return stage_of_path(place.layer, self.stages) is None
 
     def _cut(self) -> list[Piece]:
         pieces = [Piece(number) for number in range(self.count)]
         stage: dict[Any, int] = {}
         free = set(self.jaxpr.constvars)
-        for eqn, stack in zip(self.jaxpr.eqns, equation_stacks(self.forward.closed), strict=True):
-            if self._is_free(eqn, stack, free):
+        for eqn, place in zip(self.jaxpr.eqns, self.places, strict=True):
+            if self._is_free(eqn, place, free):
                 free.update(eqn.outvars)
                 for piece in pieces:
                     piece.equations.append(eqn)
                 continue
-            number = self._stage_of(eqn, stack, stage)
+            number = self._stage_of(eqn, place, stage)
             pieces[number].equations.append(eqn)
             for atom in eqn.invars:
                 if not isinstance(atom, Literal):
@@ -162,7 +187,7 @@ class Pipeline:
 
     def _layers(self) -> list[str]:
         """The layer of each equation, that of its first consumer for equations outside any."""
-        found = [place_of((), stack, self.layers).layer for stack in equation_stacks(self.forward.closed)]
+        found = [place.layer for place in self.places]
         consumer = {
             var: self.forward.owners.get(name, "")
             for var, name in zip(self.jaxpr.outvars, self.forward.results, strict=True)

@@ -89,12 +89,17 @@ def _per_layer(model: Any, layers: Sequence[Any], numbers: Sequence[int]) -> lis
     return list(numbers)
 
 
+def outermost(path: str) -> str:
+    """The outermost layer of a layer path."""
+    return path.split("/", 1)[0]
+
+
 def stage_of_path(path: str, stages: Mapping[str, int]) -> int | None:
     """The stage of a layer path: that of its outermost layer; None for what no stage was given for."""
-    return stages.get(path.split("/", 1)[0])
+    return stages.get(outermost(path))
 
 
 def stage_of_place(place: Place, stages: Mapping[str, int], calls: Calls) -> int | None:
     """The stage of what is computed at a place: of a layer on several, that of its call."""
-    shared = calls.get((place.layer.split("/", 1)[0], place.outer_call))
+    shared = calls.get((outermost(place.layer), place.outer_call))
     return stage_of_path(place.layer, stages) if shared is None else shared
