@@ -227,6 +227,11 @@ MATRIX: dict[str, dict[str, tuple[Cell, ...]]] = {
             Refused(value=("optimizer_state",), beside={**TRAINED, "optimizer": "sgd"}, words="no variable moves by"),
             Refused(value=("optimizer_state",), words="no variable moves by 'optimizer_state'"),
             Refused(value=("activations",), beside=TRAINED, words="'activations' are what stages keep"),
+            Refused(
+                value=("activations",),
+                beside={**STAGED, "pipeline_schedule": "Sequential"},
+                words="under the Sequential schedule nothing does",
+            ),
             Refused(value=("gradient_accumulation_buffers",), beside=TRAINED, words="no variable moves by"),
             Refused(
                 value=("optimizer_state", "optimizer_state_to_replicas"),

@@ -85,9 +85,14 @@ def _offloaded(request: Request, graph: Graph) -> str:
     """Why one of the names in `offload` moves nothing; "" when all do."""
     asked = [(name, role) for name, (option, role) in OFFLOAD.items() if request.options.get(option)]
     all_moved = moved(graph, request.options)
+    alone = str(request.options.get("pipeline.schedule")).endswith("Sequential")
     for name, role in asked:
         if role is None and (graph.mode != "training" or _stages(graph) < 2):
             return f"{name!r} are what stages keep for their backward passes, and there are none"
+        if role is None and alone:
+            return (
+                f"{name!r} are what waits in a stage for its backward pass: under the Sequential schedule nothing does"
+            )
         acts = [shared if name == IN_SHARES else remote for each, remote, shared in all_moved if each == role]
         if role is not None and not any(acts):
             return f"no variable moves by {name!r}: there is none of them, all are small, or no replicas share them"
