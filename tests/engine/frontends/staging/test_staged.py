@@ -155,6 +155,7 @@ def test_assignments_may_count_the_input_layers() -> None:
         ([0, 1, 1], "stages has 3 entries for 2 layers. Expected: one stage for each of: hidden, out."),
         ([0, 2], "stages uses the numbers [0, 2]. Expected: 0, 1, 2… without a gap."),
         (["nowhere"], "there is no layer 'nowhere' to cut after. Expected: one of: hidden, out."),
+        (["hidden", "hidden"], "stages names the layer 'hidden' twice. Expected: each layer to cut after once."),
         (["out"], "nothing follows the layer 'out'. Expected: cuts between layers."),
         ([0.5, 1], "stages is [0.5, 1]. Expected: whole numbers or layer names."),
     ],

@@ -64,6 +64,9 @@ def _cut_after(layers: Sequence[Any], names: Sequence[str]) -> list[int]:
     for name in names:
         if name not in known:
             raise InputError(f"there is no layer {name!r} to cut after", expected="one of: " + ", ".join(known))
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise InputError(f"stages names the layer {twice!r} twice", expected="each layer to cut after once", todo=_TODO)
     if known[-1] in names:
         raise InputError(f"nothing follows the layer {known[-1]!r}", expected="cuts between layers", todo=_TODO)
     stage, numbers = 0, []
