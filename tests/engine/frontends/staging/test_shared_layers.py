@@ -84,6 +84,19 @@ def test_a_layer_that_is_called_again_without_variables_is_not_shared() -> None:
     assert sorted(profile.stages["ipu"]) == [0, 1]
 
 
+def test_of_three_calls_each_is_on_the_ipu_of_the_one_before() -> None:
+    def thrice() -> Any:
+        inputs, shared = keras.Input((8,)), keras.layers.Dense(8, name="shared")
+        x = shared(keras.layers.Dense(8, name="d0")(shared(inputs)))
+        return keras.Model(inputs, keras.layers.Dense(8, name="d2")(shared(keras.layers.Dense(8, name="d1")(x))))
+
+    chain = chain_of(thrice)
+    assert chain.names == ("shared", "d0", "d1", "d2")
+    assert chain.shared == ((0, 1), (1, 2))
+    split = wb.autosplit(thrice, 2, batch_size=2, mode="training", target=SMALL, compiles=2)
+    assert split.stages == [0, 0, 0, 1]  # the only cut behind all calls
+
+
 def test_autosplit_puts_both_calls_on_one_ipu() -> None:
     split = wb.autosplit(reversible, 2, batch_size=2, mode="training", target=SMALL, compiles=2)
     assert split.device_mapping == [0, 1, 0]

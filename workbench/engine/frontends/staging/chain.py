@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import jax.numpy as jnp
@@ -19,9 +21,8 @@ class LayerChain:
     """Names of layers in order; `crossing_bytes[i]` is what one sample sends over a cut behind layer i.
 
     A tensor that is read further on crosses every cut between its maker and its last reader, a residual connection
-    too. `known` is false for models whose layers do not say what they read: then nothing is counted. `shared`: first
-    and last layer of those that have a variable in common, for each such variable once; of a layer that is called
-    again, itself and the layer its last call stands with.
+    too. `known` is false for models whose layers do not say what they read: then nothing is counted. `shared`: layers
+    that have a variable in common, each with the next of them; a further call of a layer stands with what it reads.
     """
 
     names: tuple[str, ...]
@@ -51,22 +52,18 @@ def _of_ready(name: str) -> LayerChain:
 def _of_model(model: Any) -> LayerChain:
     layers = stage_layers(model)
     names = tuple(layer.name for layer in layers)
-    calls, shared = _calls(model), _shared(layers)
-    if calls is None:
-        return LayerChain(names=names, crossing_bytes=(0,) * len(names), known=False, shared=tuple(sorted(shared)))
-    crossing, last = _crossing(names, calls)
-    called = {(place, last[layer.name]) for place, layer in enumerate(layers) if layer.variables}
-    shared |= {(first, end) for first, end in called if end > first}
-    return LayerChain(names=names, crossing_bytes=crossing, shared=tuple(sorted(shared)))
+    calls = _calls(model)
+    crossing, called = ((0,) * len(names), {}) if calls is None else _crossing(names, calls)
+    return LayerChain(names=names, crossing_bytes=crossing, known=calls is not None, shared=_shared(layers, called))
 
 
-def _shared(layers: list[Any]) -> set[tuple[int, int]]:
-    """The first and the last layer that have a variable, of those that several have."""
-    users: ByIdentity[Any, tuple[int, int]] = ByIdentity()
+def _shared(layers: list[Any], called: Mapping[str, set[int]]) -> tuple[tuple[int, int], ...]:
+    """Neighbours among the places at which one variable is used; `called` says where calls of a layer stand."""
+    users: ByIdentity[Any, set[int]] = ByIdentity()
     for place, layer in enumerate(layers):
         for variable in layer.variables:
-            users[variable] = (users[variable][0] if variable in users else place, place)
-    return {(first, last) for _, (first, last) in users.items() if first != last}
+            users[variable] = users.get(variable, set()) | {place} | called.get(layer.name, set())
+    return tuple(sorted({pair for _, places in users.items() for pair in pairwise(sorted(places))}))
 
 
 def _model(source: Any) -> Any:
@@ -96,21 +93,21 @@ def _calls(model: Any) -> list[tuple[str, Any]] | None:
     return [(node.operation.name, node) for node in found]
 
 
-def _crossing(names: tuple[str, ...], calls: list[tuple[str, Any]]) -> tuple[tuple[int, ...], dict[str, int]]:
-    """Bytes of a sample over a cut behind each layer, and where the last call of each layer stands.
+def _crossing(names: tuple[str, ...], calls: list[tuple[str, Any]]) -> tuple[tuple[int, ...], dict[str, set[int]]]:
+    """Bytes of a sample over a cut behind each layer, and where the calls of each layer stand.
 
     What is no layer (an operation) stands with what it reads, and so does what calls a layer once more.
     """
     place_of = {name: place for place, name in enumerate(names)}
     made: ByIdentity[Any, tuple[int, int]] = ByIdentity()  # place of a tensor's maker, and its bytes
     last: ByIdentity[Any, int] = ByIdentity()
-    called = dict[str, int]()
+    called = dict[str, set[int]]()
     for name, call in calls:
         read = [tensor for tensor in call.arguments.keras_tensors if tensor in made]
         behind = max((made[tensor][0] for tensor in read), default=-1)
-        place = max(called[name], behind) if name in called else place_of.get(name, behind)
+        place = max(place_of[name], behind) if name in called else place_of.get(name, behind)
         if name in place_of:
-            called[name] = place
+            called.setdefault(name, set()).add(place)
         for tensor in read:
             last[tensor] = max(last.get(tensor, -1), place)
         for tensor in call.outputs:
@@ -119,7 +116,7 @@ def _crossing(names: tuple[str, ...], calls: list[tuple[str, Any]]) -> tuple[tup
     for tensor, (place, size) in made.items():
         for cut in range(max(place, 0), last.get(tensor, -1)):
             crossing[cut] += size
-    return tuple(crossing), {**place_of, **called}
+    return tuple(crossing), called
 
 
 def _sample_bytes(tensor: Any) -> int:
