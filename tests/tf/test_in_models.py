@@ -86,6 +86,27 @@ def test_after_a_product_that_keras_calls_sparse() -> None:
     assert tf.einsum("bi,bj->bij", given * tf.constant(2.0), given).shape == (4, 3, 3)
 
 
+def test_operators_take_a_constant_on_either_side() -> None:
+    given = keras.Input((2,), batch_size=4)
+    two, row = tf.constant(2.0), tf.constant([[1.0, 3.0]])
+    sums = (row - two * given) / two + tf.constant(0.5) // row  # [0.5, 1.5] - x + [0, 0]
+    powers = two**given % tf.constant(7.0) + 9.0 % (two + given)  # powers of 2, and rests of 9
+    product = tf.constant(np.ones((3, 4), np.float32)) @ given @ tf.constant(np.ones((2, 1), np.float32))
+    told = tf.cast(tf.constant(3.0) >= given, tf.float32) + tf.cast(row != given, tf.float32)
+    made = keras.layers.Rescaling(1.0)(np.ones(2, np.float32) * given)
+    model = keras.Model(given, [sums, powers, product, told, made])
+    made = wb.compile(model).run(ROWS)
+    expected = [
+        np.array([0.5, 1.5]) - ROWS,
+        np.array([[1, 2], [4, 1], [2, 4], [1, 2]]) + np.array([[1, 0], [1, 4], [3, 2], [1, 0]]),
+        np.full((3, 1), ROWS.sum()),
+        np.array([[2, 2], [2, 1], [1, 1], [1, 1]]),
+        ROWS,
+    ]
+    for found, wanted in zip(made, expected, strict=True):
+        np.testing.assert_allclose(found, wanted)
+
+
 def test_what_does_not_fit_is_told_as_elsewhere() -> None:
     with pytest.raises(OperandError, match=r"tf.concat\(values=.*shapes"):
         tf.concat([keras.Input((3, 2)), keras.Input((4, 2))], axis=-1)

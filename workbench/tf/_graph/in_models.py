@@ -16,6 +16,11 @@ from workbench.tf._graph.graph import Tensor
 from workbench.tf._graph.layers import of_graph
 from workbench.tf._graph.variables import Variable
 
+# NumPy and JAX leave an operator with one of their arrays on the left to the tensor's own, as they do for tensors of a
+# graph: else both ask a tensor of a model for an array, and Keras has an error for an answer.
+keras.KerasTensor.__array_ufunc__ = None
+keras.KerasTensor.__jax_array__ = None
+
 # By module and name, such as "math.concat": what a saved model says of its operations.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
