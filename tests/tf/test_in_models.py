@@ -107,6 +107,17 @@ def test_operators_take_a_constant_on_either_side() -> None:
         np.testing.assert_allclose(found, wanted)
 
 
+def test_a_model_of_operations_alone_is_a_model(tmp_path: Path) -> None:
+    given = keras.Input((2,), batch_size=4)
+    model = keras.Model(given, tf.constant(2.0) * given + 1.0)
+    np.testing.assert_array_equal(wb.compile(model).run(ROWS), 2 * ROWS + 1)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(again.predict(ROWS, batch_size=4, verbose=0), 2 * ROWS + 1)
+    with pytest.raises(InputError, match="is empty"):
+        wb.compile(keras.Model(given, given))
+
+
 def test_what_does_not_fit_is_told_as_elsewhere() -> None:
     with pytest.raises(OperandError, match=r"tf.concat\(values=.*shapes"):
         tf.concat([keras.Input((3, 2)), keras.Input((4, 2))], axis=-1)

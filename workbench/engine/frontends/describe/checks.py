@@ -180,12 +180,13 @@ def check_no_layer(source: Any) -> None:
 
 
 def check_model(model: Any) -> None:
-    """A model must be a built Keras model with at least one layer."""
+    """A model must be a built Keras model with at least one layer, or operation between its inputs and outputs."""
     if not isinstance(model, keras.Model):
         raise InputError(
             f"{model!r} is not a Keras model", expected="a keras.Model, a function that builds one, or a ready name"
         )
-    empty = all(isinstance(layer, keras.layers.InputLayer) for layer in model.layers)
+    parts = [*model.layers, *getattr(model, "operations", ())]  # a functional model has operations beside its layers
+    empty = all(isinstance(part, keras.layers.InputLayer) for part in parts)
     if empty and (model.built or isinstance(model, keras.Sequential)):
         raise InputError(
             f"the model {model.name!r} is empty",
