@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from tests.hostile.ends_of_tf import ARRAYS, NUMBERS, TEXTS
 
 PIPELINE = "ipu.ops.pipelining_ops.pipeline"
+OF_32_BITS = "negative|zero|float|nan|infinite|numpy scalar"
+REPLICAS = "ipu.ops.cross_replica_ops.cross_replica"
 OPTIONS = "ipu.ops.pipelining_ops.PipelineStageOptions"
 OUTPUT = "ipu.ops.pipelining_ops.OptimizerFunctionOutput"
 QUEUES = ("ipu_infeed_queue.IPUInfeedQueue", "ipu_outfeed_queue.IPUOutfeedQueue")
@@ -51,6 +53,12 @@ RESULTS: Mapping[str, str] = {
     f"{PIPELINE}.inputs": "none|empty list",
     f"{PIPELINE}.name": f"none|{TEXTS}",
     f"{PIPELINE}.accumulate_outfeed_dtype": "none|callable|class",  # asked where something is accumulated
+    f"{REPLICAS}_sum.x": f"{OF_32_BITS}|{ARRAYS}",
+    f"{REPLICAS}_mean.x": f"float|nan|infinite|{ARRAYS}",
+    **{f"{REPLICAS}_{name}.replica_group_size": "none|past 64 bits|10**18|numpy scalar" for name in ("sum", "mean")},
+    **{f"{REPLICAS}_{name}.name": f"none|{TEXTS}" for name in ("sum", "mean")},
+    "ipu.ops.cross_replica_ops.assume_equal_across_replicas.tensors": f"none|true|{OF_32_BITS}|{ARRAYS}|dict",
+    "ipu.ops.cross_replica_ops.assume_equal_across_replicas.inplace": "true",
     "ipu.devices.check_ipus.wanted": "negative|zero|numpy scalar",
     "ipu.devices.check_ipus.what": TEXTS,
     "ipu.devices.check_ipus.target": "target",

@@ -105,6 +105,11 @@ ORDINARY: Mapping[str, Mapping[str, Any]] = {
         "inputs": lambda pieces: [pieces.placeholder],
         "maximum_iterations": 2,
     },
+    "ops.cross_replica_ops.assume_equal_across_replicas": {"tensors": lambda pieces: pieces.placeholder},
+    **{
+        f"ops.cross_replica_ops.cross_replica_{name}": {"x": lambda pieces: pieces.placeholder}
+        for name in ("sum", "mean")
+    },
     "ops.pipelining_ops.recomputation_checkpoint": {"tensors": lambda pieces: pieces.placeholder},
     "scopes.ipu_jit_scope": {"ipu_scope": "/device:IPU:0"},
     "utils.export_dataset_to_file": {"dataset_or_infeed": DATASET, "output_filename": "set.bin", "num_elements": 2},

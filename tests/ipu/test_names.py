@@ -39,7 +39,6 @@ ABSENT = {
     "ipu.all_to_all_op": "all_reduce",
     "ipu.application_compile_op": "ipu.utils.load_executable",
     "ipu.control_flow_ops": "tf.control_dependencies",
-    "ipu.cross_replica_ops": "ipu.keras.layers.AssumeEqualAcrossReplicas",
     "ipu.custom_ops": "wb.tiles.Graph",
     "ipu.data": "tf.data.Dataset",
     "ipu.dataset_benchmark": "time a pass",

@@ -57,8 +57,6 @@ ABSENT: dict[str, Mapping[str, str]] = {
     "workbench.ipu.ops": {
         "all_to_all_op": _ON_REPLICAS,
         "control_flow_ops": "order operations with tf.control_dependencies for barrier",
-        "cross_replica_ops": f"{_ON_REPLICAS} for cross_replica_sum and cross_replica_mean; use "
-        "ipu.keras.layers.AssumeEqualAcrossReplicas for assume_equal_across_replicas",
         "custom_ops": "call tf.py_function in an ipu.scopes.outside_compilation_scope for cpu_user_operation; "
         "write vertices of your own in a wb.tiles.Graph",
         "embedding_ops": "use ipu.keras.layers.Embedding or tf.gather for embedding_lookup; tables stay on the IPU, "

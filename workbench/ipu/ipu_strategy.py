@@ -17,8 +17,7 @@ from workbench.errors import InputError, KindError
 from workbench.ipu.config._cpu import check_cpu
 from workbench.ipu.devices import device_number
 from workbench.tf import _graph
-from workbench.tf._graph.convert import check_depth, is_symbolic, leaves
-from workbench.tf._graph.dtypes import holds_numbers
+from workbench.tf._graph.convert import check_depth, check_tensors
 from workbench.tf.distribute import ReduceOp, get_strategy, opened
 
 
@@ -108,12 +107,7 @@ class IPUStrategyV1:
         name = str(getattr(reduce_op, "name", reduce_op)).upper()
         if name not in ReduceOp.__members__:
             raise InputError(f"reduce_op is {short(reduce_op)}", expected="ReduceOp.SUM or ReduceOp.MEAN")
-        try:
-            strange = [each for each in leaves(value) if not (holds_numbers(each) or is_symbolic(each))]
-        except RecursionError as error:
-            raise InputError(f"value is {short(value)}: {error}", expected="tensors, or lists of them") from None
-        if strange:
-            raise InputError(f"value is {short(value)}", expected="tensors, numbers, or lists and dicts of them")
+        check_tensors("value", value)
         if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int | np.integer)):
             raise InputError(f"axis is {short(axis)}", expected="the number of a dimension, or None")
         return jax.tree_util.tree_map(lambda each: _reduced(ReduceOp[name], each, axis), value)

@@ -16,7 +16,7 @@ import numpy as np
 from workbench.base.checked import checked
 from workbench.base.text import short
 from workbench.errors import InputError, OperandError, WorkbenchError
-from workbench.tf._graph.dtypes import as_dtype, check_has, given_type, has
+from workbench.tf._graph.dtypes import as_dtype, check_has, given_type, has, holds_numbers
 from workbench.tf._graph.graph import Operation, Tensor, building, in_function, record
 from workbench.tf._graph.in_models import in_model, known_as, of_model
 from workbench.tf._graph.layers import adopt, known
@@ -61,6 +61,16 @@ def leaves(*values: Any) -> Iterator[Any]:
     """What is inside nested lists, tuples and dicts; a `RecursionError` for what holds itself."""
     check_depth(values)
     return iter(jax.tree_util.tree_leaves(values))
+
+
+def check_tensors(called: str, value: Any) -> None:
+    """An `InputError` that names the argument for what is neither a tensor, a number nor a structure of them."""
+    try:
+        strange = [each for each in leaves(value) if not (holds_numbers(each) or is_symbolic(each))]
+    except RecursionError as error:
+        raise InputError(f"{called} is {short(value)}: {error}", expected="tensors, or lists of them") from None
+    if strange:
+        raise InputError(f"{called} is {short(value)}", expected="tensors, numbers, or lists and dicts of them")
 
 
 def lift(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -199,4 +209,14 @@ def as_operation(value: Any) -> Operation | None:
     return value if isinstance(value, Operation) else None
 
 
-__all__ = ["array", "as_operation", "convert_to_tensor", "is_symbolic", "leaves", "lift", "plain", "symbolic"]
+__all__ = [
+    "array",
+    "as_operation",
+    "check_tensors",
+    "convert_to_tensor",
+    "is_symbolic",
+    "leaves",
+    "lift",
+    "plain",
+    "symbolic",
+]

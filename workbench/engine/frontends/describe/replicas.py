@@ -59,3 +59,32 @@ def total(values: Sequence[Any], replicas: int) -> list[Any]:
 def mean(values: Sequence[Any], replicas: int) -> list[Any]:
     """Every value averaged over the replicas; with one replica the values themselves."""
     return [value / replicas if replicas > 1 else value for value in total(values, replicas)]
+
+
+def total_in_groups(value: Any, replicas: int, size: int) -> Any:
+    """A value summed over each group of so many replicas that follow each other; its gradient is summed so too."""
+    if size in (1, replicas):
+        return total([value], size)[0]
+    groups = [list(range(first, first + size)) for first in range(0, replicas, size)]
+
+    # The number of the replica tells the axis of replicas from others that a program batches over.
+    @jax.custom_batching.custom_vmap  # type: ignore[untyped-decorator]
+    def one(number: Any, each: Any) -> Any:
+        return jax.lax.psum(each, AXIS, axis_index_groups=groups)
+
+    @one.def_vmap  # type: ignore[untyped-decorator]
+    def every(count: int, batched: Any, number: Any, each: Any) -> Any:
+        over_replicas, differs = batched
+        if not over_replicas:
+            return one(number, each), True
+        if not differs:
+            return each * size, False
+        sums = jnp.sum(jnp.reshape(each, (replicas // size, size, *each.shape[1:])), axis=1, dtype=each.dtype)
+        return jnp.repeat(sums, size, axis=0), True
+
+    @jax.custom_vjp  # type: ignore[untyped-decorator]
+    def summed(each: Any) -> Any:
+        return one(replica_index(), each)
+
+    summed.defvjp(lambda each: (summed(each), None), lambda _, gradient: (summed(gradient),))
+    return summed(value)

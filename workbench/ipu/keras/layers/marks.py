@@ -9,6 +9,7 @@ import keras
 from jax.ad_checkpoint import checkpoint_name
 
 from workbench.engine.frontends.describe.name_stack import CHECKPOINT
+from workbench.ipu._replicas import copied
 from workbench.ipu.keras.layers._given import Layer, check, for_keras
 
 
@@ -27,7 +28,7 @@ class AssumeEqualAcrossReplicas(Layer):
 
     def call(self, inputs: Any) -> Any:
         """The inputs, or copies of them."""
-        return inputs if self.inplace else jax.tree_util.tree_map(_copied, inputs)
+        return inputs if self.inplace else jax.tree_util.tree_map(copied, inputs)
 
     def compute_output_spec(self, inputs: Any) -> Any:
         """Shapes and types of the inputs."""
@@ -56,11 +57,6 @@ class RecomputationCheckpoint(Layer):
     def compute_output_spec(self, inputs: Any) -> Any:
         """Shapes and types of the inputs."""
         return jax.tree_util.tree_map(lambda each: keras.KerasTensor(each.shape, each.dtype), inputs)
-
-
-def _copied(value: Any) -> Any:
-    """A copy that compilers do not see through."""
-    return jax.lax.optimization_barrier(value)
 
 
 __all__ = ["AssumeEqualAcrossReplicas", "RecomputationCheckpoint"]
