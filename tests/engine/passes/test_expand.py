@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
+import workbench as wb
 from tests.engine.small_graphs import before_and_after
 from workbench.engine.graph import Function, Graph, GraphBuilder, Input, Node, Output, verify_graph
 from workbench.engine.options import options
@@ -158,6 +160,21 @@ def test_all_blocks_of_a_solve_share_one_body(rows: int, blocks_of_a_side: int) 
     assert blocks(graph, "substitution") == [128] * blocks_of_a_side**2
     (body,) = bodies(graph)
     assert [node.op for node in body.nodes].count("dot_general") == 127
+
+
+def test_a_solve_in_a_branch_and_one_beside_it_have_bodies_of_their_own() -> None:
+    """Each function of a graph is expanded by itself, and what they call is told apart by its name."""
+
+    def solves(x: Any) -> Any:
+        small = jax.scipy.linalg.solve_triangular
+        upper = jax.lax.cond(x[0, 0] > 0, lambda: small(x[:, :4], x[:, :4]), lambda: x[:, :4])
+        return upper, small(x[:, :4], x, lower=True)
+
+    graph = wb.compile(solves, np.eye(4, 8, dtype=np.float32)).graph
+    calls = [node for function in graph.functions.values() for node in function.nodes if node.op == "substitution"]
+    assert sorted(node.results[0].shape for node in calls) == [(4, 4), (4, 8)]
+    for node in calls:
+        assert [each.shape for each in graph.functions[node.calls[0]].params] == [each.shape for each in node.operands]
 
 
 @pytest.mark.parametrize("op", ["cholesky", "triangular_solve"])

@@ -47,6 +47,13 @@ def _expanded(node: Node, writer: Writer, *, factor_block: int, solve_block: int
     return None
 
 
+def _name(key: tuple[object, ...]) -> str:
+    """All that a body is: functions of a graph, each expanded by itself, share equal ones, and no others."""
+    return "substitution." + ".".join(
+        "x".join(map(str, part)) if isinstance(part, tuple) else str(part) for part in key
+    )
+
+
 def _product(writer: Writer, left: Value, right: Value, left_axis: int, right_axis: int) -> Value:
     """Matrix product over one of the last two axes of each (-2 or -1), matrix by matrix."""
     rank = len(left.shape)
@@ -181,7 +188,7 @@ class _Solve:
         how = {"forward": forward, "left_side": self.left, "turned": self.turned}
         key = (matrix.shape, sides.shape, matrix.dtype, *how.values())
         if key not in self.bodies:
-            self.bodies[key] = self._body(f"substitution{len(self.bodies)}", matrix, sides, forward)
+            self.bodies[key] = self._body(_name(key), matrix, sides, forward)
         result = self.writer.value(sides.shape, sides.dtype)
         now = self.writer.now
         name = self.bodies[key].name
