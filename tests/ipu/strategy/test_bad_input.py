@@ -71,6 +71,15 @@ class OwnTrainStep(keras.Sequential):
         return super().train_step(state, data)
 
 
+class StepOfTensorFlow(keras.Sequential):
+    def train_step(self, data: Any) -> Any:
+        raise AssertionError("it is refused before it runs")
+
+
+def step_of_tensorflow() -> Any:
+    return StepOfTensorFlow([keras.Input((6,)), *four_layers().layers])
+
+
 def own_train_step() -> Any:
     return OwnTrainStep([keras.Input((6,)), *four_layers().layers])
 
@@ -173,6 +182,12 @@ CASES: dict[str, Bad] = {
         ipus=2,
         optimizer=lambda: keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1)),
         set_before=in_two_stages(6),
+    ),
+    "a train_step of TensorFlow's Keras, without a state": Bad(
+        names=r"the train_step of .* takes \(data.*state, data.*as Keras on JAX calls it",
+        done=fit,
+        build=step_of_tensorflow,
+        steps=6,
     ),
     "a train_step that cannot be cut by accumulation": Bad(
         names="train_step of the model",

@@ -80,6 +80,17 @@ def test_another_optimizer_or_a_cut_is_refused() -> None:
         compiled(flattened(), replicas=2)
 
 
+def test_a_step_without_a_state_is_refused() -> None:
+    class OfTensorFlow(keras.Sequential):
+        def train_step(self, data: Any) -> Any:
+            raise AssertionError("it is refused before it is traced")
+
+    model = OfTensorFlow([keras.Input((6,)), keras.layers.Dense(3)])
+    model.compile("sgd", "mse")
+    with pytest.raises(InputError, match=r"train_step of .* takes \(data.*state, data.*as Keras on JAX calls it"):
+        compiled(model)
+
+
 class Adversarial(keras.Model):
     """A step that calls one of its models without the other, past the model that holds them."""
 

@@ -14,7 +14,7 @@ import keras
 
 from workbench.engine.frontends.describe.checks import flattened
 from workbench.engine.frontends.describe.source import ArraySpec
-from workbench.engine.frontends.step.own_step import check_usable, has_own_step
+from workbench.engine.frontends.step.own_step import check_step, check_usable, has_own_step
 from workbench.engine.frontends.step.without_loss import (
     ADDED_LOSSES,
     OWN_LOSS,
@@ -230,6 +230,7 @@ def find_recipe(
     kept = model is origin and chosen is own_optimizer
     if has_own_step(model):
         check_usable(model, usable=kept and loss is None)
+        check_step(model, "train_step")
     elif has_own_loss(model) and loss is None:
         check_own_loss(model, usable=use_compiled and kept)
     return Recipe(

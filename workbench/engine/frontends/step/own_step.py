@@ -6,6 +6,7 @@ logs and the new lists back.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -32,6 +33,21 @@ def check_usable(model: Any, *, usable: bool) -> None:
             expected="a model compiled with an optimizer, and no other optimizer, loss or precision",
             todo="call model.compile(optimizer=...) and leave optimizer=, loss= and precision= out",
         )
+
+
+def check_step(model: Any, name: str) -> None:
+    """A step of the model's own is called with the state and a batch, as Keras on JAX calls it."""
+    step = getattr(model, name)
+    try:
+        inspect.signature(step).bind([], [])
+    except TypeError as error:
+        raise InputError(
+            f"the {name} of {model.name!r} takes {inspect.signature(step)}: {error}",
+            expected="(state, data), lists of the model's variables and a batch, as Keras on JAX calls it",
+            todo="return logs and new state, by stateless_call of the model and stateless_apply of its optimizer; or "
+            "move the loss into compute_loss(), or write a loop with tf.GradientTape in a tf.function that an "
+            "IPUStrategy runs",
+        ) from None
 
 
 def check_whole(model: Any, *, whole: bool) -> None:

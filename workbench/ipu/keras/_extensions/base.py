@@ -15,6 +15,7 @@ import keras
 
 from workbench.base.whole import whole
 from workbench.engine.frontends.step.losses import check_scale
+from workbench.engine.frontends.step.own_step import check_step
 from workbench.engine.frontends.trace.jaxpr import FunctionalModel
 from workbench.engine.frontends.trace.jaxpr import validation_split as split_off
 from workbench.errors import InputError
@@ -214,6 +215,7 @@ class ModelExtension(PipelinedExtension):
                 expected="a model without one where gradients are accumulated or stages are pipelined",
                 todo="leave accumulation and stages out, or move the loss into compute_loss()",
             )
+        check_step(self, name)
 
     # -- Keras' loop ------------------------------------------------------------------------------------
 
