@@ -144,6 +144,7 @@ RESULTS: Mapping[str, str] = {
     "tf.Dataset.from_tensor_slices.tensors": "numpy array|empty list",
     "tf.Dataset.from_generator.args": "none|empty list",
     "tf.Dataset.range.args": "negative|zero|10**18|numpy scalar",
+    "tf.Dataset.enumerate.start": "negative|zero|10**18|numpy scalar",
     "tf.Dataset.shard.num_shards": "numpy scalar",
     "tf.Dataset.shard.index": "zero|numpy scalar",
     **each(("Dataset.map.num_parallel_calls", "Dataset.batch.num_parallel_calls"), "none|negative|numpy scalar"),

@@ -139,6 +139,8 @@ METHODS: Mapping[str, tuple[Callable[[Any], Any], Mapping[str, Any]]] = {
     "Dataset.map": (lambda pieces: numbers(), {"map_func": lambda pieces: doubled}),
     "Dataset.filter": (lambda pieces: numbers(), {"predicate": lambda pieces: bool}),
     "Dataset.batch": (lambda pieces: numbers(), {"batch_size": 2}),
+    "Dataset.concatenate": (lambda pieces: numbers(), {"dataset": lambda pieces: numbers()}),
+    "Dataset.enumerate": (lambda pieces: numbers(), {}),
     "Dataset.shard": (lambda pieces: numbers(), {"num_shards": 4, "index": 1}),
     "Dataset.apply": (lambda pieces: numbers(), {"transformation_func": lambda pieces: lambda data: data.take(2)}),
     "Dataset.repeat": (lambda pieces: numbers(), {"count": 2}),

@@ -16,6 +16,7 @@ ROOTS: dict[str, Any] = {"ipu": ipu, "keras": keras, "tf": tf}
 ABSENT = {
     "ConfigProto": "ipu.config.IPUConfig",
     "boolean_mask": "tf.where",
+    "data.TFRecordDataset": "tf.data.Dataset.from_generator",
     "debugging": "tf.ensure_shape",
     "contrib": "workbench.tf.python",
     "estimator": "ipu.ipu_strategy.IPUStrategy",
@@ -54,6 +55,14 @@ def test_another_name_says_where_others_are(path: str, owner: str) -> None:
     with pytest.raises(AttributeError, match=f"'workbench.{owner}' has no attribute 'no_such_name': .* keras.ops"):
         reached(path)
     assert getattr(tf.nn, "no_such_name", None) is None
+
+
+def test_a_method_that_datasets_have_not_says_what_to_do_instead() -> None:
+    with pytest.raises(
+        AttributeError, match=r"Dataset' has no attribute 'interleave'. .*tf.data.Dataset.from_generator"
+    ):
+        tf.data.Dataset.range(4).interleave  # noqa: B018
+    assert not hasattr(tf.data.Dataset.range(4), "_private")
 
 
 def test_collections_of_a_graph_have_names() -> None:

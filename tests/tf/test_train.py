@@ -139,6 +139,20 @@ def test_shards_of_a_dataset_have_every_element_once() -> None:
         data.apply(lambda whole: 3)
 
 
+def test_a_dataset_behind_another_and_elements_with_their_numbers() -> None:
+    first, second = tf.data.Dataset.range(5).batch(2), tf.data.Dataset.range(7, 9).batch(2)
+    both = first.concatenate(second)
+    assert [each.tolist() for each in both] == [[0, 1], [2, 3], [4], [7, 8]]
+    assert both.cardinality() == 4
+    assert second.concatenate(second.repeat()).cardinality() == tf.data.INFINITE_CARDINALITY
+    assert second.concatenate(second.filter(lambda each: True)).cardinality() == tf.data.UNKNOWN_CARDINALITY
+    assert [(int(number), each.tolist()) for number, each in first.enumerate(3)] == [(3, [0, 1]), (4, [2, 3]), (5, [4])]
+    assert first.enumerate().cardinality() == 3
+    assert [pair.short for pair in (both, second.concatenate(first), second.concatenate(second))] == [1, 1, 0]
+    with pytest.raises(TypeError, match="dataset is 3"):
+        first.concatenate(3)
+
+
 def test_a_signature_says_types_and_shapes_of_what_a_generator_gives() -> None:
     spec, made = tf.TensorSpec, tf.data.Dataset.from_generator
     (only,) = made(lambda: [[1, 2]], output_signature=spec([2], "int32"))

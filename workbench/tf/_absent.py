@@ -16,6 +16,8 @@ _KEPT = (
 )
 _SHOWN = "enqueue to an ipu.ipu_outfeed_queue.IPUOutfeedQueue and draw what is dequeued, or fit with keras.callbacks"
 _FILES = "read files with Python's own functions, and feed what they hold by tf.data.Dataset.from_generator"
+_GENERATED = "make the elements in a Python function, and give it to tf.data.Dataset.from_generator"
+_ONE_PASS = "use iter(dataset), or give the dataset to an ipu.ipu_infeed_queue.IPUInfeedQueue"
 
 # By the name behind `tf.`: what to do in its place.
 INSTEAD: Mapping[str, str] = {
@@ -27,6 +29,19 @@ INSTEAD: Mapping[str, str] = {
     "boolean_mask": "use tf.where(mask, tensor, 0) and count with the mask: how many elements there are would "
     "depend on values, and XLA compiles for fixed shapes",
     "contrib": "import ipu from workbench.tf.python, which is where TensorFlow 1 had it in contrib",
+    "data.Dataset.element_spec": "look at one element: next(iter(dataset))",
+    "data.Dataset.flat_map": _GENERATED,
+    "data.Dataset.interleave": _GENERATED,
+    "data.Dataset.make_initializable_iterator": _ONE_PASS,
+    "data.Dataset.make_one_shot_iterator": _ONE_PASS,
+    "data.Dataset.padded_batch": "pad in Dataset.map, as with numpy.pad, before tf.data.Dataset.batch: programs have "
+    "fixed shapes",
+    "data.Dataset.reduce": "add up in a loop of Python over the dataset",
+    "data.Dataset.take_while": _GENERATED,
+    "data.Dataset.window": _GENERATED,
+    "data.FixedLengthRecordDataset": _FILES,
+    "data.TFRecordDataset": _FILES,
+    "data.TextLineDataset": _FILES,
     "debugging": "check shapes with tf.ensure_shape, and values of what a session or a function returns, as with "
     "numpy.testing: a program on the chip stops for none",
     "estimator": _ON_KERAS,

@@ -22,6 +22,7 @@ from workbench.base.whole import MOST_EXACT, whole
 from workbench.engine.frontends.trace.jaxpr import keras_reads
 from workbench.errors import InputError, KindError, StateError
 from workbench.tf import _graph, _hooks
+from workbench.tf._absent import absent
 from workbench.tf._function.signature import TensorSpec
 from workbench.tf._graph.convert import check_depth
 from workbench.tf._graph.dtypes import given_type
@@ -178,6 +179,11 @@ class Dataset:
     def __iter__(self) -> DatasetIterator:
         return DatasetIterator(self.begin())
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"Dataset has no attribute {name!r}")
+        raise absent(f"{__name__}.Dataset", f"data.Dataset.{name}")
+
     @property
     def __jax_array__(self) -> Any:
         """None: an `InputError` says how a dataset is read, where an array is asked for."""
@@ -250,6 +256,30 @@ class Dataset:
                 yield from iter(Dataset.from_tensor_slices(element))
 
         return Dataset(entries)
+
+    def concatenate(self, dataset: Any) -> Dataset:
+        """All elements, and behind them those of another dataset."""
+        if not isinstance(dataset, Dataset):
+            raise KindError(f"dataset is {short(dataset)}", expected="a dataset")
+        counts = (self.elements, dataset.elements)
+        ends = (each for each in (INFINITE_CARDINALITY, UNKNOWN_CARDINALITY) if each in counts)
+        return Dataset(
+            lambda: itertools.chain(iter(self), iter(dataset)),
+            next(ends, sum(counts)),
+            dataset.short if self.short == 0 else self.short,
+            dataset.short_last and self.short == 0,
+            self.fixed and dataset.fixed,
+        )
+
+    def enumerate(self, start: int = 0) -> Dataset:
+        """Each element behind its number, counted from `start`."""
+        start = whole("start", start, least=-(2**63), most=2**63 - 1)
+        return dataclasses.replace(
+            self,
+            begin=lambda: (
+                (np.int64(number), each) for number, each in zip(itertools.count(start), self, strict=False)
+            ),
+        )
 
     def shard(self, num_shards: int, index: int) -> Dataset:
         """Every `num_shards`th element, from the `index`th on."""
@@ -470,7 +500,7 @@ keras_reads(Dataset, adapter)
 def __getattr__(name: str) -> Any:
     if name == "experimental":
         return importlib.import_module("workbench.tf.data.experimental")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise absent(__name__, f"data.{name}")
 
 
 __all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "DatasetIterator", "Options"]
