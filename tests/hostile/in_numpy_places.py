@@ -100,6 +100,12 @@ def clipped_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Any:
     return given * most / np.maximum(norm(given, axes, True), most)
 
 
+def global_norm(t_list: Any) -> Any:
+    if not isinstance(t_list, list | tuple) or all(each is None for each in t_list):
+        raise TypeError("no list, or of nothing")
+    return np.sqrt(np.sum([np.sum(np.square(real(each))) for each in t_list if each is not None], dtype="float32"))
+
+
 def one_real(value: Any) -> Any:
     found = number(value, "float32")
     if found.ndim or value is None:
@@ -130,5 +136,6 @@ OF_PLACES: Mapping[str, Callable[..., Any]] = {
     "tf.l2_normalize": l2_normalized,
     "tf.nn.l2_normalize": l2_normalized,
     "tf.clip_by_norm": clipped_by_norm,
+    "tf.global_norm": global_norm,
     "tf.ensure_shape": ensured,
 }

@@ -86,6 +86,7 @@ FUNCTIONS: Mapping[str, Mapping[str, Any]] = {
     },
     "custom_gradient": {"f": lambda pieces: doubled},
     "gradients": {"ys": lambda pieces: pieces.y, "xs": lambda pieces: [pieces.x]},
+    "clip_by_global_norm": {"t_list": lambda pieces: [pieces.x], "clip_norm": 0.5},
     "convert_to_tensor": {"value": 2.0},
     "as_dtype": {"type_value": "float32"},
     "is_tensor": {"value": 3},

@@ -98,6 +98,7 @@ BY_CALL: Mapping[str, Mapping[str, Callable[[], Any]]] = {
         for kind in ("sum", "mean")
     },
     "tf.clip_by_norm": {"t": things.square, "clip_norm": lambda: 0.5},
+    "tf.global_norm": {"t_list": lambda: [things.square(), things.square()]},
     "tf.ensure_shape": {"x": things.square, "shape": lambda: [4, None]},
     "tf.range": {"start": lambda: 5},
     "tf.slice": {"input_": things.square, "begin": lambda: [0, 1], "size": lambda: [2, -1]},

@@ -30,6 +30,12 @@ LINES = [
     (lambda: tf.nn.l2_normalize([[3.0, 4.0]], 1), [[0.6, 0.8]]),
     (lambda: tf.clip_by_norm([3.0, 4.0], 1.0), [0.6, 0.8]),
     (lambda: tf.clip_by_norm([3.0, 4.0], 10.0), [3, 4]),
+    (lambda: tf.global_norm([[3.0], None, [[0.0, 12.0], [4.0, 0.0]]]), 13),
+    (lambda: tf.clip_by_global_norm([[3.0, 0.0], [[4.0]]], 1.0)[0][1], [[0.8]]),
+    (lambda: tf.clip_by_global_norm([[3.0, 0.0], [[4.0]]], 1.0)[1], 5),
+    (lambda: tf.clip_by_global_norm([[3.0, 4.0]], 6.0)[0][0], [3, 4]),
+    (lambda: tf.clip_by_global_norm([[3.0, 4.0]], 1.0, use_norm=10.0)[0][0], [0.3, 0.4]),
+    (lambda: tf.clip_by_global_norm([[3.0, np.inf]], 1.0)[0][0], [np.nan, np.nan]),
     (lambda: tf.ensure_shape(ROWS, [None, 2]), ROWS.tolist()),
 ]
 
@@ -37,6 +43,22 @@ LINES = [
 @pytest.mark.parametrize(("made", "wanted"), LINES)
 def test_it_computes(made: Any, wanted: Any) -> None:
     np.testing.assert_allclose(made(), wanted, rtol=1e-6)
+
+
+def test_gradients_are_clipped_by_their_global_norm_in_a_function() -> None:
+    variable, unused = tf.Variable([3.0, 4.0]), tf.Variable(1.0)
+
+    @tf.function
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(variable * variable) / 2.0
+        gradients, norm = tf.clip_by_global_norm(tape.gradient(loss, [variable, unused]), 1.0)
+        variable.assign_sub(gradients[0])
+        assert gradients[1] is None
+        return norm
+
+    assert float(step()) == pytest.approx(5)
+    np.testing.assert_allclose(variable.numpy(), [2.4, 3.2], rtol=1e-6)
 
 
 def test_in_a_function_as_outside() -> None:
@@ -54,6 +76,7 @@ def test_in_a_function_as_outside() -> None:
         (lambda: tf.gather_nd(ROWS, [[0, 0, 0]]), "name no elements"),
         (lambda: tf.tensor_scatter_nd_add(ROWS, [[0]], np.ones((1, 2), "int32")), "types float32 and int32"),
         (lambda: tf.math.unsorted_segment_sum(ROWS, [0, 1], 2), r"the ids have shape \[2\], and the data \[3, 2\]"),
+        (lambda: tf.global_norm(3.0), "t_list is 3.0, and has to be a list of tensors"),
         (lambda: tf.norm([1, 2]), "int32 is no floating point"),
         (lambda: tf.ensure_shape(ROWS, [None, 3]), r"has not the shape \[None, 3\]"),
     ],

@@ -26,7 +26,7 @@ from workbench.tf._graph import initializers as _initializers
 from workbench.tf._graph import variables as _variables
 from workbench.tf._graph.dtypes import DTYPES, DType, given_type
 from workbench.tf._graph.shapes import TensorShape, sizes
-from workbench.tf._ops import arrays as _arrays  # noqa: F401 - adds to OPERATIONS
+from workbench.tf._ops import arrays as _arrays  # adds to OPERATIONS
 from workbench.tf._ops import control as _control
 from workbench.tf._ops import functions as _functions
 from workbench.tf._ops import gradients as _gradients
@@ -329,6 +329,7 @@ PUBLIC: Mapping[str, Any] = {
     "assign": assign,
     "assign_add": assign_add,
     "assign_sub": assign_sub,
+    "clip_by_global_norm": _arrays.clip_by_global_norm,
     "cond": _control.cond,
     "control_dependencies": control_dependencies,
     "conv2d": _nn.FUNCTIONS["conv2d"],

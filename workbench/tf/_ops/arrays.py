@@ -9,7 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from workbench.tf._graph.convert import array
+from workbench.base.checked import checked
+from workbench.base.text import short
+from workbench.tf._graph.convert import array, lift
 from workbench.tf._graph.dtypes import as_dtype
 from workbench.tf._ops.math import axes_of, public, sized
 from workbench.tf._ops.operands import inside, numbers, reals, wholes
@@ -124,6 +126,43 @@ def _clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Any:
     return given * most / jnp.maximum(found, most)
 
 
+def _one(value: Any, called: str) -> Any:
+    found = numbers(value)
+    if found.ndim:
+        raise TypeError(f"{called} has shape {list(found.shape)}, and has to be one number")
+    return found
+
+
+@public("global_norm")
+def _global_norm(t_list: Any) -> Any:
+    """The norm of all elements of a list of tensors, as of gradients; None among them has none."""
+    if not isinstance(t_list, list | tuple) or all(each is None for each in t_list):
+        raise TypeError(f"t_list is {short(t_list)}, and has to be a list of tensors")
+    return jnp.sqrt(sum(jnp.sum(jnp.square(reals(each))) for each in t_list if each is not None))
+
+
+def _clipped_to(t_list: Any, clip_norm: Any, use_norm: Any = None) -> tuple[Any, Any]:
+    found = _global_norm(t_list)
+    norm = found if use_norm is None else jnp.asarray(_one(use_norm, "use_norm"), found.dtype)
+    most = jnp.asarray(_one(clip_norm, "clip_norm"), found.dtype)
+    share = jnp.where(jnp.isfinite(norm), most / jnp.maximum(norm, most), jnp.nan)  # as in TensorFlow
+    return [each if each is None else reals(each) * share.astype(reals(each).dtype) for each in t_list], norm
+
+
+_clipped = lift("clip_by_global_norm", _clipped_to)
+
+
+@checked
+def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None) -> tuple[Any, Any]:
+    """The tensors of a list, made smaller alike where their global norm is above `clip_norm`, and that norm.
+
+    `use_norm`: a global norm that is known already. Where it is infinite, no element is a number. None among the
+    tensors, as among gradients, stays None.
+    """
+    made: tuple[Any, Any] = _clipped(t_list, clip_norm, use_norm, name=name)
+    return made
+
+
 @public("ensure_shape")
 def _ensure_shape(x: Any, shape: Any) -> Any:
     given = array(x)
@@ -135,4 +174,4 @@ def _ensure_shape(x: Any, shape: Any) -> Any:
     return given
 
 
-__all__: list[str] = []
+__all__ = ["clip_by_global_norm"]
