@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from workbench.base.dtypes import dtype_name
+from workbench.base.text import short
 from workbench.engine.frontends.describe.arguments import leaves_as
 from workbench.engine.frontends.describe.checks import BIND, check_dtype, traced_control_flow
 from workbench.engine.frontends.describe.replicas import axis_env, check_replicas, meta
@@ -65,6 +66,20 @@ def _type(spec: ArraySpec, leaf: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(spec.shape, leaf.dtype if spec.dtype == "key" else spec.dtype)
 
 
+def _result(value: Any) -> Any:
+    """A result, which has to be an array or a number."""
+    known = (
+        isinstance(value, bool | int | float | complex) or hasattr(value, "dtype") or hasattr(value, "__jax_array__")
+    )
+    if known and not (isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "OUS"):
+        return value
+    raise InputError(
+        f"the function returns {short(value)}",
+        expected="arrays and numbers, in lists, tuples and dicts",
+        todo="leave it out of the results",
+    )
+
+
 def trace_function(
     fn: Callable[..., Any], *inputs: Any, name: str | None = None, batch_size: int = 1, replicas: int = 1
 ) -> Source:
@@ -80,7 +95,7 @@ def trace_function(
     def flattened(*leaves: Any) -> list[Any]:
         results, result_tree = jax.tree_util.tree_flatten(fn(*jax.tree_util.tree_unflatten(tree, leaves)))
         structure.append(result_tree)
-        return list(results)
+        return [_result(each) for each in results]
 
     with traced_control_flow():
         traced = jax.make_jaxpr(flattened, axis_env=axis_env(check_replicas(replicas)))

@@ -303,6 +303,20 @@ class Settings:
             f"Expected: arrays as inputs, and what is static in the function. To mend it: {BIND}",
         ),
         (
+            lambda x, begin: x[begin : begin + 2],
+            (np.ones(4, "float32"), np.int32(1)),
+            "a slice begins or ends at a value that is traced, or is no whole number. "
+            "Expected: whole numbers that are known while the program is made. "
+            "To mend it: use jax.lax.dynamic_slice(x, (begin,), (size,)) of a known size, "
+            "or jax.lax.dynamic_update_slice to write.",
+        ),
+        (
+            lambda x: {"x": x, "unit": "metres"},
+            (2.0,),
+            "the function returns 'metres'. Expected: arrays and numbers, in lists, tuples and dicts. "
+            "To mend it: leave it out of the results.",
+        ),
+        (
             lambda settings: jnp.zeros(3),
             (Settings(),),
             "args[0] is a Settings. "
@@ -310,7 +324,7 @@ class Settings:
             f"To mend it: register the class by jax.tree_util.register_dataclass, or {BIND}",
         ),
     ],
-    ids=["loop", "shape", "static", "class"],
+    ids=["loop", "shape", "static", "slice", "text", "class"],
 )
 def test_what_a_function_cannot_be_given_says_the_way_out(function: Any, arguments: Any, text: str) -> None:
     assert message(lambda: trace_function(function, *arguments)) == text

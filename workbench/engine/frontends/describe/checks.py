@@ -260,6 +260,12 @@ _SAID = (
         BIND,
     ),
     (
+        "Slice entries must be static integers",
+        "a slice begins or ends at a value that is traced, or is no whole number",
+        "whole numbers that are known while the program is made",
+        "use jax.lax.dynamic_slice(x, (begin,), (size,)) of a known size, or jax.lax.dynamic_update_slice to write",
+    ),
+    (
         "Non-hashable static arguments are not supported",
         "a static argument of jax.jit was given a traced value",
         "arrays as inputs, and what is static in the function",
