@@ -251,6 +251,14 @@ def test_arrays_of_another_shape_are_an_error() -> None:
     )
 
 
+@pytest.mark.parametrize("shape", [(4, 3, 2), (4, 7), (4,), (24,)])
+def test_another_batch_is_offered_only_where_the_rest_of_the_shape_is_right(shape: tuple[int, ...]) -> None:
+    """No batch size makes 7 columns of 6, or a list of samples a table: compiling again would mend nothing."""
+    runner = Runner(trace_keras(mlp(), batch_size=4, mode="inference"))
+    with pytest.raises(InputError, match=r"shape \(4, 6\), as compiled\. To mend it: pass that shape\.$"):
+        runner.run(np.ones(shape, "float32"))
+
+
 @pytest.mark.parametrize(
     ("array", "message"),
     [
@@ -273,12 +281,14 @@ def test_arrays_the_ipu_does_not_have_are_an_error(array: Any, message: str) -> 
     assert str(error.value) == message
 
 
-def test_class_numbers_must_be_whole() -> None:
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_class_numbers_must_be_whole(dtype: str) -> None:
+    """What is asked for is what is taken: class numbers that are made float32 would be refused again."""
     runner = Runner(trace_keras(mlp(), batch_size=4, mode="training"))
     with pytest.raises(InputError) as error:
-        runner.run(np.ones((4, 6), "float32"), np.ones(4, "float32"))
+        runner.run(np.ones((4, 6), "float32"), np.ones(4, dtype))
     assert str(error.value) == (
-        "y is float32. Expected: whole numbers (int32), as compiled. To mend it: convert it: y.astype('int32')."
+        f"y is {dtype}. Expected: whole numbers (int32), as compiled. To mend it: convert it: y.astype('int32')."
     )
 
 

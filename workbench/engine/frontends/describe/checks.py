@@ -91,20 +91,21 @@ def check_array(spec: ArraySpec, value: Any) -> Any:
     array = value if hasattr(value, "dtype") and hasattr(value, "shape") else _array_of(spec.name, value)
     if array is not value and not array.ndim and array.dtype.kind not in "biufc":
         raise InputError(f"{spec.name} is {short(value)}", expected=f"numbers of shape {spec.shape}, as compiled")
-    if array.dtype != np.float64 or not isinstance(value, (int, float, list, tuple)):
+    wanted_whole = spec.dtype != "key" and np.issubdtype(np.dtype(_numpy_name(spec.dtype)), np.integer)
+    if array.dtype != np.float64 or not (wanted_whole or isinstance(value, (int, float, list, tuple))):
         check_dtype(spec.name, array.dtype)
     shape = tuple(array.shape)
     if shape != spec.shape and ((*shape, 1) == spec.shape or shape == (*spec.shape, 1)):  # as Keras takes either
         array, shape = array.reshape(spec.shape), spec.shape
     if shape != spec.shape:
+        of_another_batch = shape[1:] == spec.shape[1:] and len(shape) == len(spec.shape)
         raise InputError(
             f"{spec.name} has shape {shape}",
             expected=f"shape {spec.shape}, as compiled",
-            todo="pass that shape, or compile again with the batch size you want",
+            todo="pass that shape" + (", or compile again with the batch size you want" if of_another_batch else ""),
         )
     if "key" in (spec.dtype, dtype_name(array.dtype)):
         return _check_key(spec, array)
-    wanted_whole = np.issubdtype(np.dtype(_numpy_name(spec.dtype)), np.integer)
     if wanted_whole and not np.issubdtype(np.dtype(_numpy_name(str(array.dtype))), np.integer):
         raise InputError(
             f"{spec.name} is {array.dtype}",
