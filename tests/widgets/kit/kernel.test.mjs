@@ -1,13 +1,20 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {clampWindow, clipText, copyFrom, escapes, groupByPath, isUnder, lastAtMost, scale, shortText, textLines, ticks, unpack, wholeText, within} from "../../../workbench/widgets/kit/kernel.js";
+import {bytesText, clampWindow, clipText, copyFrom, countText, escapes, groupByPath, isUnder, lastAtMost, scale, shortText, textLines, ticks, unpack, wholeText, within} from "../../../workbench/widgets/kit/kernel.js";
 
 test("ticks are round and inside", () => {
   assert.deepEqual(ticks(0, 10, 5), [0, 2, 4, 6, 8, 10]);
   assert.deepEqual(ticks(3, 27, 4), [10, 20]);
   assert.deepEqual(ticks(0, 1024, 4, true), [0, 256, 512, 768, 1024]);
   assert.deepEqual(ticks(5, 5, 4), [5]);
+});
+
+test("what is negative has the minus of the changes beside it, not a hyphen", () => {
+  assert.equal(bytesText(-48.6 * 2 ** 20), "−48.6 MiB");
+  assert.equal(bytesText(-400), "−400 B");
+  assert.equal(countText(-1234567), "−1.23 M");
+  assert.equal(bytesText(400), "400 B");
 });
 
 test("a scale and its inverse", () => {
