@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
@@ -45,6 +46,13 @@ def test_the_start_of_fit_the_tile_is_balanced_but_does_not_fit() -> None:
     assert "over" in grade.marks[1].found
     assert "25.0 %" in grade.marks[3].found
     assert grade.hints == [grade.marks[1].hint, grade.marks[3].hint]
+
+
+def test_a_brief_says_one_point_and_several_points() -> None:
+    task = wb.challenge("fit-the-tile")
+    assert [goal.points for goal in task.goals] == [1, 3, 3, 3]
+    for text in (str(task), task._repr_html_()):
+        assert re.findall(r": (\d points?)\b", text) == ["1 point", "3 points", "3 points", "3 points"]
 
 
 def test_all_tiles_evenly_solve_it() -> None:
