@@ -39,6 +39,12 @@ def count_text(value: int | float) -> str:
     return _minus(f"{value:.0f}" if scaled is None else f"{scaled[0]:.2f} {scaled[1]}")
 
 
+def rate_text(samples_per_second: float) -> str:
+    """`1234.5` → `"1.23 k samples/s"`; below 100 three digits, so that a sample in 20 seconds is not none a second."""
+    slow = abs(samples_per_second) < 100
+    return f"{samples_per_second:.3g} samples/s" if slow else f"{count_text(samples_per_second)} samples/s"
+
+
 def things_text(count: int, thing: str) -> str:
     """1, `"stage"` → `"1 stage"`; 1472, `"tile"` → `"1,472 tiles"`."""
     return f"{_minus(f'{count:,}')} {plural(count, thing)}"

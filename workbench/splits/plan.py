@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from workbench.base.text import shown
-from workbench.base.units import bytes_text, count_text, things_text
+from workbench.base.units import bytes_text, rate_text, things_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records, text_table
@@ -120,7 +120,7 @@ class Plan(Report):
         if not self.fits or best.profile is None:
             near = "" if best.profile is None else f"; nearest, {bytes_text(_over(best))} over: {_words(best)}"
             return f"Nothing that was tried fits {self.system}{near}"
-        speed = f"{count_text(best.samples_per_second)} samples/s, modelled"
+        speed = f"{rate_text(best.samples_per_second)}, modelled"
         return f"{_words(best)}: {speed}, {bytes_text(best.profile.margin_bytes)} to spare on {self.system}"
 
     def to_text(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.base.units import bytes_text, count_text, cycles_text, seconds_text, things_text
+from workbench.base.units import bytes_text, count_text, cycles_text, rate_text, seconds_text, things_text
 from workbench.profiler.advice.explain import known_error
 from workbench.profiler.advice.regions import full_region
 from workbench.profiler.fidelity import KINDS, NOT_KNOWN, Turnout, TypicalError, in_doubt, turnout
@@ -87,7 +87,7 @@ class Summary(Report):
         what = several if profile.meta["mode"] == "training" else "call"
         text = f"One {what} takes {cycles_text(profile.total_cycles)} ({seconds_text(profile.seconds)}"
         if profile.samples_per_second:
-            text += f", {count_text(profile.samples_per_second)} samples/s"
+            text += f", {rate_text(profile.samples_per_second)}"
         return text + ", modelled)"
 
     @cached_property

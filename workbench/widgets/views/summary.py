@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.base.arrays import ceil_div
 from workbench.base.text import markup
-from workbench.base.units import bytes_text, count_text, cycles_text, percent_text, seconds_text, things_text
+from workbench.base.units import bytes_text, cycles_text, percent_text, rate_text, seconds_text, things_text
 from workbench.profiler.advice.explain import known_error
 from workbench.profiler.fidelity import NOT_KNOWN
 from workbench.widgets.face import Face, register
@@ -71,9 +71,7 @@ def cards(report: Report) -> list[dict[str, str]]:
         ),
     ]
     if data["samples_per_second"]:
-        found.append(
-            ("Throughput", f"{count_text(data['samples_per_second'])} samples/s", f"batch size {data['batch_size']}")
-        )
+        found.append(("Throughput", rate_text(data["samples_per_second"]), f"batch size {data['batch_size']}"))
     tiles, steps, variables = target["tiles_per_ipu"], data["program"]["steps"], data["program"]["variables"]
     size = f"{things_text(tiles, 'tile')} x {bytes_text(target['bytes_per_tile'])}, {clock}"
     ipus = things_text(data["ipus"], "IPU") + (f" x {data['replicas']} replicas" if data["replicas"] > 1 else "")

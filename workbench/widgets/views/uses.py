@@ -49,7 +49,7 @@ def _rows(title: str, over: str, rows: list[tuple[str, float, str, bool]], capac
 
 def draw_plan(report: Plan) -> str:
     """The stored picture: samples a second of each use, the best first; what does not fit has none."""
-    from workbench.base.units import bytes_text, count_text
+    from workbench.base.units import bytes_text, rate_text
 
     rows = []
     for row in report.table.itertuples(index=False):
@@ -58,7 +58,7 @@ def draw_plan(report: Plan) -> str:
         fits = _known(use.fits) and bool(use.fits)
         speed = float(use.samples_per_second) if fits else 0.0
         if fits:
-            said = f"{count_text(speed)} samples/s"
+            said = rate_text(speed)
         else:
             said = f"does not fit: {bytes_text(int(use.max_tile_bytes))}" if _known(use.fits) else "did not compile"
         rows.append((name, speed, said, fits))

@@ -1,0 +1,23 @@
+"""Quantities as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from workbench.base.units import rate_text
+
+
+@pytest.mark.parametrize(
+    ("samples_per_second", "expected"),
+    [
+        (8 / 180.66, "0.0443 samples/s"),  # a batch of 8 in three minutes is slow, but not nothing
+        (1.4, "1.4 samples/s"),  # "1" would be off by 29 %
+        (25.0, "25 samples/s"),
+        (99.96, "100 samples/s"),
+        (249.3, "249 samples/s"),
+        (15_320.0, "15.32 k samples/s"),
+        (0.0, "0 samples/s"),
+    ],
+)
+def test_a_rate_keeps_three_digits(samples_per_second: float, expected: str) -> None:
+    assert rate_text(samples_per_second) == expected
