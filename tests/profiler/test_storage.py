@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import pickle
 import time
 import zipfile
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from workbench.errors import ProfileFileError
 from workbench.profiler.profile import Profile
@@ -49,6 +51,28 @@ def test_nothing_can_be_written_into_a_loaded_profile(tmp_path: Path) -> None:
     frame = loaded.tiles
     frame.loc[0, "total_bytes"] = 0
     assert loaded.tiles.loc[0, "total_bytes"] > 0
+
+
+def compiled() -> Profile:
+    """Of more tiles than those whose addresses a profile holds."""
+    g = wb.tiles.Graph("ipu2", tiles=64)
+    x = g.variable("x", (64, 250), "float32").map_linearly(tiles=64)
+    return wb.profile(g.sequence(g.host_copy(x)))
+
+
+@pytest.mark.parametrize("of_a_file", [False, True])
+def test_a_profile_goes_to_another_process_whatever_was_looked_at(of_a_file: bool, tmp_path: Path) -> None:
+    """As a worker of `multiprocessing` returns it; what was worked out here stays, so that it weighs no more."""
+    profile = load_profile(compiled().save(tmp_path / "a.wbprofile")) if of_a_file else compiled()
+    before = pickle.dumps(profile)
+    assert profile.tiles.loc[3, "input"] == 1000  # 250 floats on each tile
+    assert "of 624.0 KiB" in str(profile.xray)
+    sent = pickle.dumps(profile)
+    assert len(sent) <= 1.01 * len(before)
+    got = pickle.loads(sent)
+    assert got.tiles.equals(profile.tiles)
+    assert str(got) == str(profile)
+    assert str(got.xray) == str(profile.xray)
 
 
 def message(path: Path) -> str:

@@ -7,7 +7,7 @@ tile are worked out when asked for, by the engine's placement, from the sizes an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -62,6 +62,10 @@ class Profile(Offers):
     tables: Mapping[str, Table]
     arrays: Mapping[str, IntArray]
     placing: Placing = _no_placing
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied and sent to other processes: not what was worked out here, which is worked out again there."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     # Verdict
 
