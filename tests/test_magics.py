@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from workbench.errors import InputError
+from workbench.base.checked import called
+from workbench.errors import InputError, VerificationError
 from workbench.magics import given
 from workbench.profiler.profile import Profile
 from workbench.widgets.app.app import App
@@ -93,3 +94,51 @@ def test_a_cell_without_a_value_and_one_that_fails(shell: Any) -> None:
         shell.run_cell_magic("ipu_profile", "", "1 / 0\n")
     with pytest.raises(InputError, match="was given"):
         shell.run_line_magic("workbench", "__import__('os').getcwd()")
+
+
+def traceback_of(shell: Any, capsys: pytest.CaptureFixture[str], cell: str) -> str:
+    capsys.readouterr()
+    shell.run_line_magic("colors", "nocolor")
+    shell.run_cell(cell)
+    return capsys.readouterr().out
+
+
+LAYER = """
+import keras
+import workbench as wb
+class Mine(keras.layers.Layer):
+    def call(self, x):
+        return x + wb.tiles.Graph("ipu9", tiles=4)  # no such target
+inputs = keras.Input((8,))
+wb.compile(lambda: keras.Model(inputs, Mine()(inputs)), batch_size=2)
+"""
+
+
+def test_an_error_shows_the_lines_of_the_user_and_none_of_ours(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    text = traceback_of(shell, capsys, "import workbench as wb\nwb.compile('mlp')  # of no batch size")
+    assert "# of no batch size" in text
+    assert "To mend it: pass batch_size=" in text
+    assert "workbench/" not in text
+
+
+def test_the_lines_of_a_layer_that_we_call_are_shown(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    text = traceback_of(shell, capsys, LAYER)
+    assert "# no such target" in text
+    assert "wb.compile(lambda: " in text
+    assert "workbench/" not in text
+
+
+def test_verbose_shows_every_line(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.run_line_magic("xmode", "Verbose")
+    try:
+        text = traceback_of(shell, capsys, "import workbench as wb\nwb.compile('mlp')")
+    finally:
+        shell.run_line_magic("xmode", "Context")
+    assert "workbench/api.py" in text
+
+
+def test_a_defect_of_ours_shows_where_it_is(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.user_ns["call"] = called
+    shell.user_ns["defect"] = VerificationError("a stage lost a byte")
+    cell = "def fail():\n    raise defect\ncall('fail', fail)"
+    assert "workbench/base/checked.py" in traceback_of(shell, capsys, cell)

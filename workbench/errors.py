@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from workbench.base.source.tracebacks import in_a_notebook
 from workbench.base.text import shown
 
 
@@ -39,6 +40,10 @@ class WorkbenchError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors go between processes, and are copied, with all their fields."""
         return _again, (type(self), self.args), dict(self.__dict__)
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows. `__traceback__` stays whole, for debuggers and for all that is not a notebook."""
+        return in_a_notebook(self)
 
 
 def _ended(part: str) -> str:
@@ -90,6 +95,10 @@ class ProfileFileError(WorkbenchError):
 
 class VerificationError(WorkbenchError, AssertionError):
     """A stage produced something its own rules forbid: a defect of the workbench, not of the model."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows: here our lines are what to look at."""
+        return in_a_notebook(self, whole=True)
 
 
 class Cancelled(WorkbenchError):
