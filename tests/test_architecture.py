@@ -26,6 +26,8 @@ REGISTRIES = ("engine/ops", "engine/vertices", "engine/passes", "profiler/report
 # a folder or a module; the longest name that holds a module is its room.
 ROOMS = (
     "base.text",
+    "base.source.lines",
+    "base.source.tracebacks",
     "errors",
     "base",
     "engine.remembered",
