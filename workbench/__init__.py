@@ -95,7 +95,9 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_IN_API, *_MODULES, *_IN_ERRORS])
+    """Public names, and those that Python gives a module; what this one imports for itself is not offered."""
+    own = [name for name in globals() if name.startswith("__")]
+    return sorted([*own, *_IN_API, *_MODULES, *_IN_ERRORS])
 
 
 __all__ = [

@@ -34,6 +34,12 @@ def test_every_option_and_every_name_has_an_entry() -> None:
     assert len(entries()) == len(stored()["options"]) + len(stored()["api"])
 
 
+def test_completion_offers_the_public_names_once_and_none_of_what_the_package_imports() -> None:
+    offered = [name for name in dir(wb) if not name.startswith("_")]
+    assert set(offered) - set(wb.__all__) == {"tf"}  # beside `ipu`, as the README has it
+    assert len(offered) == len(set(offered))
+
+
 def test_every_name_says_what_it_is() -> None:
     assert [each["name"] for each in stored()["api"] if not each["doc"]] == []
 
