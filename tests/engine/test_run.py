@@ -294,10 +294,16 @@ def test_class_numbers_must_be_whole(dtype: str) -> None:
 
 def test_the_wrong_number_of_arrays_is_an_error() -> None:
     x = np.ones((4, 6), "float32")
-    with pytest.raises(InputError, match=r"^run was called with 1 arrays\. Expected: run\(x, y\)\. To mend it: pass"):
+    with pytest.raises(InputError, match=r"^run was called with 1 array\. Expected: run\(x, y\)\. To mend it: pass"):
         Runner(trace_keras(mlp(), batch_size=4, mode="training")).run(x)
     with pytest.raises(InputError, match=r"^run was called with 2 arrays\. Expected: run\(x\)\. To mend it: compile"):
         Runner(trace_keras(mlp(), batch_size=4, mode="inference")).run(x, x)
+
+
+def test_weights_of_samples_are_given_by_name_and_the_error_says_so() -> None:
+    x, y, weights = np.ones((4, 6), "float32"), np.ones(4, "int32"), np.ones(4, "float32")
+    with pytest.raises(InputError, match=r"with 3 arrays\. .* run\(x, y, sample_weight=\.\.\.\)\.$"):
+        Runner(trace_keras(mlp(), batch_size=4, mode="training")).run(x, y, weights)
 
 
 def test_a_failed_check_changes_nothing() -> None:

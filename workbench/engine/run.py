@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
+from workbench.base.units import things_text
 from workbench.engine.frontends.describe.arguments import arrays_of
 from workbench.engine.frontends.describe.checks import check_array
 from workbench.engine.frontends.describe.source import ArraySpec, Source
@@ -52,13 +53,10 @@ class Runner:
             return list(self.source.unpack(args))
         targets = sum(item.role == "target" for item in self.source.graph.inputs)
         if len(args) != (2 if targets else 1):
-            alone = (
-                "leave targets out" if self.source.called_as == "training" else "compile with mode='training' to train"
-            )
             raise InputError(
-                f"run was called with {len(args)} arrays",
+                f"run was called with {things_text(len(args), 'array')}",
                 expected="run(x, y)" if targets else "run(x)",
-                todo="pass inputs and targets" if targets else alone,
+                todo=self._called_right(bool(targets), len(args)),
             )
         counts = (len(self.source.specs) - targets, targets)
         return [
@@ -67,11 +65,18 @@ class Runner:
             for leaf in arrays_of(each, count, self.source.unpack)
         ]
 
+    def _called_right(self, has_targets: bool, given: int) -> str:
+        if has_targets and given == 3:
+            return "name what weighs the samples: run(x, y, sample_weight=...)"
+        if has_targets:
+            return "pass inputs and targets"
+        return "leave targets out" if self.source.called_as == "training" else "compile with mode='training' to train"
+
     def _check(self, data: Sequence[Any]) -> list[Any]:
         specs = self.source.specs
         if len(data) != len(specs):
             raise InputError(
-                f"run was called with {len(data)} arrays",
+                f"run was called with {things_text(len(data), 'array')}",
                 expected=f"{len(specs)}: " + ", ".join(f"{spec.name} {spec}" for spec in specs),
             )
         return [check_array(spec, value) for spec, value in zip(specs, data, strict=True)]
