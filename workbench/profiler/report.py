@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.base.checked import called, checked_methods
@@ -88,11 +89,15 @@ def plain_html(report: Report) -> str:
 
 
 def text_table(frame: pd.DataFrame, rows: int = 20) -> str:
-    """The head of a table as aligned text, with a line that says how many rows were left out."""
+    """The head of a table as aligned text, with a line that says how many rows were left out.
+
+    Long texts are cut at their end; in the middle where those of a column would then be the same.
+    """
     if frame.empty:
         return ""
-    cells = [[str(name) for name in frame.columns]]
-    cells += [[_cell(value) for value in row] for row in frame.head(rows).itertuples(index=False)]
+    texts = [[_text(value) for value in row] for row in frame.head(rows).itertuples(index=False)]
+    columns = [_cut(column) for column in zip(*texts, strict=True)]
+    cells = [[str(name) for name in frame.columns], *zip(*columns, strict=True)]
     number = [all(_is_number(row[place]) for row in cells[1:]) for place in range(len(cells[0]))]
     widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
     lines = [
@@ -106,9 +111,25 @@ def text_table(frame: pd.DataFrame, rows: int = 20) -> str:
     return "\n".join([*lines, f"... {left:,} more rows"] if left > 0 else lines)
 
 
-def _cell(value: Any) -> str:
-    text = f"{value:.4g}" if isinstance(value, float) else shown(str(value))
-    return text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…"
+def _text(value: Any) -> str:
+    """Numbers of people's sizes have their digits: bytes and samples a second beside those that are whole."""
+    if not isinstance(value, float):
+        return shown(str(value))
+    plain = 1e4 <= abs(value) < 1e7 or (value.is_integer() and abs(value) < 1e9)
+    return f"{value:.0f}" if plain else f"{value:.4g}"
+
+
+def _cut(texts: Sequence[str]) -> Sequence[str]:
+    """Texts short enough for a cell, as far as those that differ still do."""
+    for before, behind in ((MAX_CELL - 1, 0), (MAX_CELL // 3, MAX_CELL - 1 - MAX_CELL // 3)):
+        found = [_without_middle(text, before, behind) for text in texts]
+        if len(set(found)) == len(set(texts)):
+            return found
+    return texts
+
+
+def _without_middle(text: str, before: int, behind: int) -> str:
+    return text if len(text) <= MAX_CELL else f"{text[:before]}…{text[len(text) - behind :]}"
 
 
 def _is_number(text: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import pandas as pd
 import pytest
 
 import workbench as wb
@@ -497,6 +498,24 @@ def test_text_tables_say_what_is_left_out() -> None:
     assert text[0].split() == ["name", "bytes"]
     assert text[-1] == "... 13 more rows"
     assert len(text) == 4
+
+
+def test_long_texts_of_a_column_stay_different() -> None:
+    """Fixes that begin the same are told apart by their ends; the first rows of a diagnosis were one text once."""
+    start = "micro-batches of 2, 4 to a weight update, with the model in float16"
+    fixes = [f"{start}, with half partials", f"{start}, with offloading"]
+    text = text_table(pd.DataFrame({"fix": fixes, "other": [start, "a"]})).splitlines()
+    for line, fix in zip(text[1:], fixes, strict=True):  # 60 letters: a third before, and the mark
+        assert line.startswith(f"{fix[:20]}…{fix[-39:]}  ")
+    assert text[1].endswith(f"{start[:59]}…")  # of which there is one: cut at its end
+    same = pd.DataFrame({"fix": [f"{'a' * 40}{letter}{'b' * 60}" for letter in "xy"]})
+    assert [line[40] for line in text_table(same).splitlines()[1:]] == ["x", "y"]
+
+
+def test_numbers_of_a_table_have_the_digits_that_people_read() -> None:
+    numbers = [21692.0, 1_307_467.0, 15321.4, 9568.4, 2.556e-05, 8.923e12, float("inf"), 0.0, -360.0]
+    text = text_table(pd.DataFrame({"n": numbers})).split()
+    assert text[1:] == ["21692", "1307467", "15321", "9568", "2.556e-05", "8.923e+12", "inf", "0", "-360"]
 
 
 def test_reports_of_an_ipu_share_what_stands_at_its_positions() -> None:
