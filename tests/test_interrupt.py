@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,3 +90,26 @@ def test_a_signal_in_the_midst_of_a_compile_leaves_nothing() -> None:
         assert set(threading.enumerate()) <= before
         # What is kept, if it had come so far, is whole.
         assert compile_request(traced.request, like=traced).profile.total_cycles == cycles
+
+
+FIRST_CELL = """
+import os, signal, threading, time
+import workbench as wb
+threading.Timer({seconds}, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    wb.compile("mlp", batch_size=2, mode="training", target=wb.target("ipu2", tiles_per_ipu=4))
+    while True:
+        time.sleep(0.01)
+except KeyboardInterrupt:
+    pass
+print(wb.compile("mlp", batch_size=2, mode="training", target=wb.target("ipu2", tiles_per_ipu=4)).profile.fits)
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.4, 0.8, 1.2])
+def test_an_interrupt_of_the_first_cell_leaves_libraries_that_work(seconds: float) -> None:
+    """It falls into the imports of NumPy, JAX and Keras, which none of them survives half done."""
+    source = FIRST_CELL.format(seconds=seconds)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "WORKBENCH_CACHE": "memory"}
+    done = subprocess.run([sys.executable, "-c", source], env=environment, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr

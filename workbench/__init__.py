@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.collection import paused_collection
+from workbench.base.host import late_interrupt
 from workbench.base.registry import faces
 from workbench.base.source import made_at
 from workbench.tf import _hooks
@@ -82,7 +83,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"workbench.{name}")
     if name in _IN_API:
-        with paused_collection():
+        with late_interrupt(), paused_collection():
             return getattr(importlib.import_module("workbench.api"), name)
     if name in _IN_ERRORS:
         return getattr(importlib.import_module("workbench.errors"), name)

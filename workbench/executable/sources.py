@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from workbench.base.host import late_interrupt
 from workbench.errors import InputError
 from workbench.executable.arguments import refuse_foreign
 from workbench.executable.request import ARGUMENTS, NORM_MEMBERS, Request
@@ -80,21 +81,21 @@ def layered_source(
     input_type: str = "",
 ) -> Any:
     """A source that builds a model of these layers: (class in `keras.layers`, its arguments, places of its inputs)."""
-    from workbench.engine.frontends.ready.layered import layered
-
+    with late_interrupt():
+        from workbench.engine.frontends.ready.layered import layered
     return layered(name, input_shape, layers, input_type)
 
 
 def ready_source(name: str, **size: int) -> Any:
     """A ready model in these sizes, built when it is compiled; `size` of it are all of them, by name."""
-    from workbench.engine.frontends.ready import ready
-
+    with late_interrupt():
+        from workbench.engine.frontends.ready import ready
     return ready(name, **size)
 
 
 def _is_model(request: Request) -> bool:
-    from workbench.engine.frontends.ready import ReadyModel
-
+    with late_interrupt():
+        from workbench.engine.frontends.ready import ReadyModel
     return isinstance(request.source, str | ReadyModel) or hasattr(request.source, "stateless_call")
 
 
