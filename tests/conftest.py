@@ -24,6 +24,7 @@ settings.register_profile("short", max_examples=30, **_COMMON)
 settings.register_profile("long", max_examples=60, **_COMMON)
 settings.register_profile("whole", max_examples=200, **_COMMON)
 settings.load_profile("short")
+os.environ.setdefault("KERAS_BACKEND", "jax")  # one file alone may import Keras before the workbench, which sets it
 os.environ["WORKBENCH_CACHE"] = "memory"  # kernels and commands that tests start have it too
 # Small programs that run once or twice: XLA would spend most of a test's time making them fast.
 os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.base.units import rate_text
+from workbench.base.units import bytes_text, rate_text
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,17 @@ from workbench.base.units import rate_text
 )
 def test_a_rate_keeps_three_digits(samples_per_second: float, expected: str) -> None:
     assert rate_text(samples_per_second) == expected
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "expected"),
+    [
+        (400, "400 B"),
+        (638_976, "624.0 KiB"),
+        (3 * 2**30, "3.0 GiB"),
+        (12 * 2**40, "12.0 TiB"),  # weights of a model that was given another zero
+        (-1536, "−1.5 KiB"),
+    ],
+)
+def test_bytes_have_the_largest_unit_below_them(size_bytes: int, expected: str) -> None:
+    assert bytes_text(size_bytes) == expected

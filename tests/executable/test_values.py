@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.errors import WorkbenchError
+from workbench.errors import InputError, WorkbenchError
+from workbench.executable import compile_request, make_request
 
 TARGET = wb.target("ipu2", tiles_per_ipu=8)
 KIND = jax.ShapeDtypeStruct((8, 8), "float32")
@@ -140,3 +141,18 @@ def test_an_error_inside_a_builder_is_its_own() -> None:
 
     with pytest.raises(TypeError, match="the builder's own"):
         wb.compile(builder)
+
+
+def test_where_this_machine_s_memory_ends_the_sizes_are_said() -> None:
+    """1,024 numbers of 4 bytes, for 4 tiles of 624 KiB."""
+
+    def no_room(phase: str) -> None:
+        if phase == "lower":
+            raise MemoryError("no 149 GiB in one piece")
+
+    numbers = jax.ShapeDtypeStruct((1024,), "float32")
+    request = make_request(lambda x: x + 1, numbers, target=wb.target("ipu2", tiles_per_ipu=4))
+    with pytest.raises(InputError) as caught:
+        compile_request(request, no_room)
+    assert "takes 4.0 KiB, and 1 IPU has 2.4 MiB" in str(caught.value)
+    assert caught.value.todo

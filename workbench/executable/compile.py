@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.collection import paused_collection
-from workbench.base.units import things_text
+from workbench.base.units import bytes_text, things_text
 from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure, plan_ahead
 from workbench.engine.graph.trip_counts import with_trip_counts
 from workbench.engine.lower.io_tiles import apart_by_hand
@@ -109,6 +109,18 @@ def compile_traced(source: Any, options: Options, *, replicas: int) -> Executabl
     return compile_and_write(make_request(source, replicas=replicas).replace(options=options))
 
 
+def _beyond_this_machine(graph: Graph, request: Request, ipus: int) -> InputError:
+    """What to say of a program whose tables this machine cannot hold: mostly one far beyond the IPUs it is for."""
+    target, given = request.target, sum(value.size_bytes for value in graph.body.params)
+    room = ipus * target.tiles_per_ipu * target.bytes_per_tile
+    return InputError(
+        f"this machine has not the memory to compile the program: what it is given, weights and inputs, takes "
+        f"{bytes_text(given)}, and {things_text(ipus, 'IPU')} {'has' if ipus == 1 else 'have'} {bytes_text(room)}",
+        expected="a program nearer to what its IPUs hold",
+        todo="Use smaller layers or a smaller batch, or more IPUs by stages.",
+    )
+
+
 def _compiled(
     request: Request, graph: Graph, listener: Progress, like: Compiled | None
 ) -> tuple[Compiled | Kept, cache.Content | None]:
@@ -116,7 +128,10 @@ def _compiled(
     ipus = needed_ipus(request, graph)
 
     def compile_now(like: Compiled | None = like) -> Compiled:
-        return compile_graph(graph, request.target, request.options, ipus=ipus, progress=listener, like=like)
+        try:
+            return compile_graph(graph, request.target, request.options, ipus=ipus, progress=listener, like=like)
+        except MemoryError as error:
+            raise _beyond_this_machine(graph, request, ipus) from error
 
     if not cache.enabled():
         return compile_now(), None

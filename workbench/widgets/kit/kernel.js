@@ -1,7 +1,7 @@
 // What every view shares: quantities as text, scales, patterns, theme, canvas, pan and zoom, tables, selection.
 // Names come from models people wrote, so text reaches the page through textContent only.
 
-const BINARY = [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]];
+const BINARY = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]];
 const DECIMAL = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 const largest = (value, steps) => steps.find(([size]) => Math.abs(value) >= size);
 
