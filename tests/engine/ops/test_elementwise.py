@@ -99,10 +99,24 @@ def test_a_vector_along_rows_is_inner_and_along_columns_outer() -> None:
     assert (arguments["b_slice_len"], arguments["b_broadcast_factor"]) == (4, 2)
     node, inside = chain([MATRIX, ((4, 1), F32)], ("mul", (0, 1), MATRIX))
     name, arguments = vertex_of(expression_of(node, inside), 2)
-    assert name == "popops::BroadcastVectorOuterByColumn1D"
+    assert name == "popops::BroadcastVectorOuterByRow1D"
     assert (arguments["rows"], arguments["columns"], arguments["allow_misaligned"]) == (2, 4, False)
     # Three elements of a vector cannot be whole rows of eight.
     assert vertex_of(expression_of(node, inside), 3)[0] == "popops::MapExpression"
+
+
+def test_workers_take_a_short_row_each_and_share_a_long_one() -> None:
+    """Six workers take two floats at a time: a row of 12 gives all of them work, one of 11 does not. Popops asks how
+    long the rows of a tile are, and not how many (poplibs@7eac0f26 lib/popops/ElementWise.cpp:1132-1139), and whether
+    they are whole vectors of two (there, 1157).
+    """
+    node, inside = chain([((8, 12), F32), ((8, 1), F32)], ("mul", (0, 1), ((8, 12), F32)))
+    rows, columns = np.array([8, 8, 2, 2], np.int64), np.array([12, 11, 12, 10], np.int64)
+    groups = expression_groups(expression_of(node, inside), rows * columns, [rows], machine=MACHINE)
+    by_tile = {int(group.tiles.tiles[0]): (group.vertex.split("By")[1], dict(group.arguments)) for group in groups}
+    assert [by_tile[tile][0] for tile in range(4)] == ["Column1D", "Row1D", "Column1D", "Row1D"]
+    assert [by_tile[tile][1]["allow_misaligned"] for tile in range(4)] == [False, True, False, False]
+    assert all(by_tile[tile][1]["columns"] == columns[tile] for tile in range(4))
 
 
 def test_broadcasts_and_unit_axes_inside_a_chain_are_seen_through() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -217,18 +218,20 @@ def _with_outer_vector(
     op: str, dtype: str, elements: IntArray, held: IntArray, suffix: str, machine: Machine
 ) -> list[VertexGroup]:
     """Tiles that hold one element of the vector see a scalar, as popops finds it (poplibs@7eac0f26 lib/popops/
-    ElementWise.cpp:1639-1682); the others its outer vectors.
+    ElementWise.cpp:1639-1682); the others its outer vectors. Those give short rows to a worker each and share longer
+    ones among all workers, and each tile's rows are aligned or not (there, 1125-1157).
     """
     rows = np.where(held > 1, held, 0)
-    times = np.where(held > 1, elements // np.maximum(1, held), 0)
-    split = "Row" if int(rows.max(initial=0)) >= machine.workers else "Column"
-    width = vector_width(dtype, machine.data_path_bytes)
-    misaligned = bool((times % width).any())
-    outer, types = f"popops::BroadcastVectorOuterBy{split}1D{suffix}", {"op": op, "type": dtype}
-    return [
-        *vertex_groups(SCALAR_BINARY + suffix, {"n": np.where(held == 1, elements, 0)}, **types),
-        *vertex_groups(outer, {"rows": rows, "columns": times}, allow_misaligned=misaligned, **types),
-    ]
+    columns = np.where(held > 1, elements // np.maximum(1, held), 0)
+    width, types = vector_width(dtype, machine.data_path_bytes), {"op": op, "type": dtype}
+    found = vertex_groups(SCALAR_BINARY + suffix, {"n": np.where(held == 1, elements, 0)}, **types)
+    short, uneven = columns < machine.workers * width, columns % width > 0
+    for by_row, misaligned in product((True, False), repeat=2):
+        outer = f"popops::BroadcastVectorOuterBy{'Row' if by_row else 'Column'}1D{suffix}"
+        mine = (short == by_row) & (uneven == misaligned)
+        sizes = {"rows": np.where(mine, rows, 0), "columns": np.where(mine, columns, 0)}
+        found += vertex_groups(outer, sizes, allow_misaligned=misaligned, **types)
+    return found
 
 
 def _with_inner_vector(
