@@ -63,8 +63,8 @@ def test_what_no_layer_takes_is_named_in_the_text_and_stays_nameless_in_the_tabl
 def test_less_is_written_with_a_minus_sign_as_on_the_page() -> None:
     half = replace(FITS, meta={**FITS.meta, "total_cycles": FITS.total_cycles // 2})
     # 11,880 cycles less 5,940.
-    assert "cycles \u22125.94 k cycles, " in compare(FITS, half).sentence
-    assert "cycles +5.94 k cycles, " in compare(half, FITS).sentence
+    assert ", \u22125.94 k cycles, " in compare(FITS, half).sentence
+    assert ", +5.94 k cycles, " in compare(half, FITS).sentence
 
 
 def test_bad_arguments() -> None:
@@ -76,6 +76,20 @@ def test_bad_arguments() -> None:
         InputError, match=r"^no table 'tiles' to compare\. Expected: one of: variables, operators, layers\.$"
     ):
         compare(FITS, OVER).table("tiles")
+
+
+def test_a_sentence_says_what_becomes_of_fitting_and_tells_programs_of_one_name_apart() -> None:
+    name = FITS.name
+    assert OVER.name == name
+    for profiles, ending in (
+        ((FITS, FITS), "fits, as before"),
+        ((FITS, OVER), "does not fit, which it did before"),
+        ((OVER, FITS), "fits, which it did not before"),
+        ((OVER, OVER), "does not fit, as before"),
+    ):
+        sentence = compare(*profiles).sentence
+        assert sentence.startswith(f"1: {name} against 0: {name}: worst tile ")
+        assert sentence.endswith(f", {ending}")
 
 
 def test_labels_are_what_profiles_are_called() -> None:

@@ -43,8 +43,9 @@ class Comparison(Report):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What sentences and tables call the profiles: their labels, or their names."""
-        return self.labels or tuple(profile.name for profile in self.profiles)
+        """What sentences and tables call the profiles: their labels, or their names, numbered where two are alike."""
+        names = self.labels or tuple(profile.name for profile in self.profiles)
+        return names if len(set(names)) == len(names) else self.numbered
 
     @property
     def numbered(self) -> tuple[str, ...]:
@@ -164,8 +165,8 @@ class Comparison(Report):
         parts = [
             f"{self.names[place]} against {self.names[0]}: "
             f"worst tile {_signed(other.max_tile_bytes - first.max_tile_bytes, True)}, "
-            f"cycles {_signed(other.total_cycles - first.total_cycles, False)}, "
-            f"{'fits' if other.fits else 'does not fit'} ({'fitted' if first.fits else 'did not fit'})"
+            f"{_signed(other.total_cycles - first.total_cycles, False)}, "
+            f"{'fits' if other.fits else 'does not fit'}, {_as_before(first.fits, other.fits)}"
             for place, other in enumerate(self.profiles[1:], start=1)
         ]
         return "; ".join(parts)
@@ -191,6 +192,12 @@ class Comparison(Report):
 
 
 @bound
+def _as_before(first: bool, other: bool) -> str:
+    if first == other:
+        return "as before"
+    return "which it did not before" if other else "which it did before"
+
+
 def compare(*profiles: Profile, labels: Sequence[str] | None = None) -> Comparison:
     """Compare two or more profiles with the first. `labels` are what to call them, instead of their models' names."""
     for place, each in enumerate(profiles):
