@@ -106,6 +106,7 @@ print(wb.compile("mlp", batch_size=2, mode="training", target=wb.target("ipu2", 
 """
 
 
+@pytest.mark.usefixtures("as_from_a_terminal")
 @pytest.mark.parametrize("seconds", [0.05, 0.4, 0.8, 1.2])
 def test_an_interrupt_of_the_first_cell_leaves_libraries_that_work(seconds: float) -> None:
     """It falls into the imports of NumPy, JAX and Keras, which none of them survives half done."""
