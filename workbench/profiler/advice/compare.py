@@ -191,13 +191,13 @@ class Comparison(Report):
         return "\n\n".join(part for part in parts if part)
 
 
-@bound
 def _as_before(first: bool, other: bool) -> str:
     if first == other:
         return "as before"
     return "which it did not before" if other else "which it did before"
 
 
+@bound
 def compare(*profiles: Profile, labels: Sequence[str] | None = None) -> Comparison:
     """Compare two or more profiles with the first. `labels` are what to call them, instead of their models' names."""
     for place, each in enumerate(profiles):
