@@ -20,8 +20,11 @@ function setting(view, at, row, which) {
   const {label, minimum, maximum, step, words} = view.kinds()[row.kind].settings[which], key = `setting ${which}`, name = `${label} of layer ${at + 1}`;
   const send = (value) => view.send({do: "set", at, setting: which, value});
   if (words.length) return h("label", {class: "wb-row-part"}, h("span", {text: label}), menu(name, key, words, row.values[which], send));
-  const field = h("input", {type: "number", min: minimum, max: maximum, step, "aria-label": name, "data-key": key, onchange: () => send(field.value)});
+  const commit = () => { if (view.drawing || field.value === field.dataset.said) return; field.dataset.said = field.value; send(field.value); };
+  // A text taken over from the field before it is no change to the browser: leaving the field sends it as well.
+  const field = h("input", {type: "number", min: minimum, max: maximum, step, "aria-label": name, "data-key": key, onchange: commit, onblur: commit});
   field.value = row.values[which];
+  field.dataset.said = field.value; // what the kernel knows of it
   return h("label", {class: "wb-row-part"}, h("span", {text: label}), field);
 }
 
@@ -76,10 +79,14 @@ async function render({model, el}) {
   el.replaceChildren(root);
   const show = () => {
     const rows = model.get("rows"), chosen = el.ownerDocument.activeElement, held = view.list.contains(chosen) ? [chosen.closest("li")?.dataset.id, chosen.dataset.key] : null;
+    const typed = held && chosen.matches("input") && chosen.value !== chosen.dataset.said ? chosen.value : null;
+    view.drawing = true;
     view.list.replaceChildren(...rows.map((row, at) => line(view, row, at, rows)));
-    // What was in use stays in use, wherever its row has gone to; a button that is off there hands over to the handle.
+    view.drawing = false;
+    // What was in use stays in use, wherever its row has gone to, with what was typed and not yet sent; a button that is off there hands over to the handle.
     if (held) {
       const row = [...view.list.children].find((each) => each.dataset.id === held[0]), found = row && [...row.querySelectorAll("[data-key]")].find((each) => each.dataset.key === held[1] && !each.disabled);
+      if (found && typed !== null) found.value = typed;
       (found ?? row?.querySelector(".wb-row-handle") ?? view.list.lastElementChild?.querySelector(".wb-row-handle"))?.focus();
     }
     why.textContent = model.get("problem");
