@@ -44,6 +44,19 @@ def test_numbers_are_those_of_accumulated_gradients(schedule: PipelineSchedule) 
     assert any("one of its 2 equal repetitions" in each for each in ran.profile.meta["assumptions"])
 
 
+@pytest.mark.parametrize(("devices", "loaded_on"), [([0, 1], [0, 1]), ([0, 0], [0])])
+def test_an_argument_arrives_once_for_all_micro_batches(devices: list[int], loaded_on: list[int]) -> None:
+    """The rate is one float of the whole run: on each IPU that reads it, while data come with every micro-batch."""
+    configure(ipus=len(loaded_on))
+    ran = Ran(device_mapping=devices, pipeline_schedule=PipelineSchedule.Sequential)
+    assert close(ran.weights, expected()[1])
+    arriving = ran.profile.steps.query("kind == 'StreamCopy' and bytes_received > 0")
+    rates = arriving[arriving["name"].str.startswith("Placeholder")]
+    assert sorted(rates["ipu"]) == loaded_on
+    assert set(zip(rates["times"], rates["bytes_received"], strict=True)) == {(1, 4)}
+    assert set(arriving.drop(rates.index)["times"]) == {COUNT}
+
+
 @pytest.mark.slow
 def test_a_mean_of_gradients_and_sums_of_another_type() -> None:
     configure(ipus=2)

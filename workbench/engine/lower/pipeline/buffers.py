@@ -29,6 +29,7 @@ class Buffers:
     placed: dict[tuple[Value, str], Tensor] = field(default_factory=dict)
     made: dict[Value, tuple[int, Tensor]] = field(default_factory=dict)  # entry value → (stage, tensor)
     by_name: dict[tuple[str, int], Tensor] = field(default_factory=dict)
+    arguments: list[tuple[Value, Tensor]] = field(default_factory=list)  # of the whole run, to be loaded before it
 
     def stamped(self, stage: Stage, origin: Origin) -> AbstractContextManager[None]:
         """What is made inside belongs to the stage, not to the body being lowered."""
@@ -36,6 +37,13 @@ class Buffers:
 
     def is_data(self, value: Value) -> bool:
         """Whether the host delivers a value for every micro-batch."""
+        return self._from_host(value) and not self.is_argument(value)
+
+    def is_argument(self, value: Value) -> bool:
+        """Whether the host delivers a value once, for all micro-batches."""
+        return self._from_host(value) and self.inputs[value].role == "argument"
+
+    def _from_host(self, value: Value) -> bool:
         described = self.inputs.get(value)
         return described is not None and described.role not in RESIDENT_ROLES
 
@@ -143,6 +151,8 @@ class Buffers:
                 always_live=resident,
             )
         self.placed[key] = tensor
+        if self.is_argument(value) and value.elements:
+            self.arguments.append((value, tensor))
         self.by_name[described.name, stage.ipu] = tensor
         return tensor
 

@@ -28,7 +28,7 @@ from workbench.engine.lower.synthetic import left_out
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops.host import in_packets
 from workbench.engine.pipeline_schedule import check_count, stretches
-from workbench.engine.program import Call, Program, Repeat
+from workbench.engine.program import Call, Overlap, Program, Repeat
 from workbench.engine.program import Sequence as ProgramSequence
 
 
@@ -88,6 +88,7 @@ class _PipelineLowering:
             recomputed=again,
             overlapped_io=overlapped,
         )
+        self._load_arguments()
         self._beside(first.before)
         with self.emit.body() as collected:
             for stretch in plan:
@@ -117,6 +118,22 @@ class _PipelineLowering:
             return
         for program in collected:
             self.emit.add(program)
+
+    def _load_arguments(self) -> None:
+        """Copy what the host gives a whole run, once, to each IPU that reads it."""
+        arriving = [] if self._left_out("to_device") else self.buffers.arguments
+        loads: list[Program] = []
+        for ipu in dict.fromkeys(tensor.ipu for _, tensor in arriving):
+            name = f"ipu{ipu}_arguments"
+            with self.emit.inside(ipu=ipu, function=name), self.emit.body() as collected:
+                self.emit.sync("external")
+                for value, tensor in arriving:
+                    if tensor.ipu == ipu:
+                        self.emit.stream(f"{self.buffers.inputs[value].name}/from_host", tensor, "to_device")
+            self.emit.functions[name] = ProgramSequence(children=tuple(collected), name=name)
+            loads.append(Call(function=name, name=name, ipu=ipu))
+        if loads:
+            self.emit.add(loads[0] if len(loads) == 1 else Overlap(branches=tuple(loads), name="arguments"))
 
     def _beside(self, node: Node | None) -> None:
         """What runs once around the micro-batches is work of the first stage's IPU, of no stage."""
