@@ -44,7 +44,8 @@ def compile(
     """Compile a model for the IPU, without hardware.
 
     `source`: a Keras model; a function that builds one; the name of a ready model or `wb.ready(name, **size)`; a
-    JAX-traceable function with `inputs` (arrays or shape/dtype structs); a program made with `wb.tiles`.
+    JAX-traceable function with `inputs` (arrays or shape/dtype structs); a program made with `wb.tiles`. What a jitted
+    function donates (`donate_argnums` of `jax.jit`) and gives back anew stays on the chip from call to call.
     `batch_size` is the micro-batch of one replica. `mode`: "training" or "inference"; default: training when the model
     is compiled with an optimizer or one is given. `target`: a name in `wb.targets` or a `Target`. `config`: an
     `IPUConfig`, default the one configured last. `gradient_accumulation_steps`: micro-batches of one weight update,

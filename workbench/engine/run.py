@@ -16,6 +16,7 @@ from workbench.engine.frontends.describe.checks import check_array
 from workbench.engine.frontends.describe.source import ArraySpec, Source
 from workbench.engine.frontends.staging.staged_program import scheduled
 from workbench.engine.frontends.step.without_weights import single_precision_factorisations
+from workbench.engine.graph import Output
 from workbench.errors import InputError
 
 
@@ -153,14 +154,23 @@ class Runner:
 
     def _store(self, results: Sequence[Any]) -> None:
         for output, value in zip(self.source.graph.outputs, results, strict=True):
-            if output.updates is not None:
-                self.source.variables[output.updates].assign(value)
+            held = self._updated(output)
+            if held is not None:
+                held.assign(value)
+
+    def _updated(self, output: Output) -> Any:
+        """The variable that a result is the new value of; None for what is returned: state that a function donates."""
+        return None if output.updates is None else self.source.variables[output.updates]
 
     def _report(self, results: Sequence[Any]) -> Any:
         described = list(zip(self.source.graph.outputs, results, strict=True))
         if self.source.called_as == "training":
             return {output.name: _number(value) for output, value in described if output.role in ("loss", "metric")}
-        outputs = [value for output, value in described if output.role == "output"]
+        outputs = [
+            value
+            for output, value in described
+            if output.role == "output" or (output.role == "update" and self._updated(output) is None)
+        ]
         return jax.tree_util.tree_map(np.asarray, self.source.pack(outputs))
 
 

@@ -15,9 +15,11 @@ from workbench.engine.frontends.describe.checks import BIND, check_dtype, traced
 from workbench.engine.frontends.describe.replicas import axis_env, check_replicas, meta
 from workbench.engine.frontends.describe.source import ArraySpec, Source
 from workbench.engine.frontends.numbers.replicated import for_all
+from workbench.engine.frontends.trace.donated import crossing_again, donated_arguments, donations, said
 from workbench.engine.frontends.trace.jaxpr import graph_from_jaxpr
 from workbench.engine.frontends.trace.staged_calls import whole_batch
 from workbench.engine.graph import Input, Output
+from workbench.engine.graph.execution import RETURNED
 from workbench.errors import InputError
 
 
@@ -80,10 +82,17 @@ def _result(value: Any) -> Any:
     )
 
 
+def _output(name: str, over: int | None) -> Output:
+    """A result, which is written over a donated argument, or leaves for the host."""
+    return Output(name=name) if over is None else Output(name=name, role="update", updates=over)
+
+
 def trace_function(
     fn: Callable[..., Any], *inputs: Any, name: str | None = None, batch_size: int = 1, replicas: int = 1
 ) -> Source:
     """Trace `fn(*inputs)`; inputs are arrays, numbers or `jax.ShapeDtypeStruct`s, in any pytree.
+
+    What a jitted `fn` donates, and gives back anew, is state of the chip. Every replica has the same of it.
 
     Errors: `InputError` for float64, complex or string inputs, for Python control flow on traced values, and for a
     function that returns no array.
@@ -106,10 +115,17 @@ def trace_function(
         raise InputError(
             f"the function {label!r} returns no array", expected="one array or more", todo="return what it computes"
         )
-    outputs = [Output(name="output" if count == 1 else f"output_{i}") for i in range(count)]
-    described = [Input(name=spec.name, role="input") for spec in specs]
+    over = donations(closed.jaxpr)
+    kept, returned = frozenset(over.values()), crossing_again(closed.jaxpr, over)
     graph = graph_from_jaxpr(
-        closed, described, outputs, name=label, batch_size=batch_size, mode="function", meta=meta(replicas)
+        closed,
+        [Input(name=spec.name, role="state" if number in kept else "input") for number, spec in enumerate(specs)],
+        [_output("output" if count == 1 else f"output_{number}", over.get(number)) for number in range(count)],
+        name=label,
+        batch_size=batch_size,
+        mode="function",
+        meta=meta(replicas) | ({RETURNED: returned} if returned else {}),
+        assumptions=said([spec.name for spec in specs], sorted(kept), donated_arguments(closed.jaxpr)),
     )
     compiled = jax.jit(jax.extend.core.jaxpr_as_fun(closed))
 
@@ -119,7 +135,10 @@ def trace_function(
     named = replicas > 1 or bool(closed.effects)  # an axis that is named, of one replica too, has to be there
     return Source(
         graph=graph,
-        specs=tuple(whole_batch(spec, replicas) if spec.shape else spec for spec in specs),
+        specs=tuple(
+            whole_batch(spec, replicas) if spec.shape and number not in kept else spec
+            for number, spec in enumerate(specs)
+        ),
         jaxpr=closed,
         compute=for_all(compute, graph.inputs, graph.outputs, replicas) if named else compute,
         variables=(None,) * len(specs),

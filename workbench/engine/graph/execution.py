@@ -11,6 +11,7 @@ from workbench.engine.graph.graph import Graph
 Said: TypeAlias = "str | int | float | bool"
 _UPDATES = "updates_per_execution"
 SAMPLES = "samples_per_call"
+RETURNED = "returned_argument_bytes"  # of arguments that come back in the same shapes with every call
 """In the meta of a graph: samples of one call over all replicas, where they do not follow from its batch size."""
 
 
@@ -58,4 +59,4 @@ def execution_of(graph: Graph) -> Execution:
     return Execution(updates=int(str(said.get(_UPDATES, 1))), **queues)
 
 
-__all__ = ["SAMPLES", "Execution", "Queue", "execution_of", "is_execution"]
+__all__ = ["RETURNED", "SAMPLES", "Execution", "Queue", "execution_of", "is_execution"]

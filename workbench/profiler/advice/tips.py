@@ -198,7 +198,10 @@ def _host(situation: Situation) -> str:
     if situation.by_hand:
         return "fewer and larger copies take less"
     if situation.mode == "function":
-        return ""
+        returned = situation.profile.meta.get("returned_argument_bytes")
+        return (
+            "arguments that come back stay on the chip where jax.jit donates them (donate_argnums)" if returned else ""
+        )
     if _mostly_streaming_memory(situation):
         return "most of it moves what is offloaded, and what stays on the tiles takes none"
     config, ways = situation.profile.config, []
