@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from functools import cache
 from itertools import accumulate
 from math import prod
@@ -89,3 +90,18 @@ def test_each_tile_has_one_partial_of_every_result_that_it_holds_elements_of(
     assert found.held.tile_of_elements().tolist() == [tile for row in wanted for tile in row]
     if found.first_partial is not None:
         assert found.first_partial.tolist() == [0, *accumulate(map(len, wanted))]
+
+
+@pytest.mark.parametrize(("axis", "wanted"), [(0, [[row // 256] for row in range(4096)]), (1, [[*range(16)]] * 4096)])
+def test_a_reduced_transpose_is_not_gone_through_element_by_element(axis: int, wanted: list[list[int]]) -> None:
+    """4,096 rows on 16 tiles: a sum of one row is on its tile, one of a column in part on each, in less than the 16 MiB
+    that a byte for each element would take.
+    """
+    rows = m.linear((4096, 4096), "float32", 16, vector_bytes=8)
+    tracemalloc.start()
+    found = partials_of(m.transpose(rows, (1, 0)), (axis,), (4096,))
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.held.tile_of_elements().tolist() == [tile for row in wanted for tile in row]
+    assert found.depth == len(wanted[0])
+    assert peak_bytes < 4096 * 4096

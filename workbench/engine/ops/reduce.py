@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
 from math import prod
 from typing import Any
 from zlib import crc32
@@ -21,6 +20,7 @@ from workbench.engine.mapping import (
     demand,
     even_cuts,
     grid_of_cuts,
+    needed_by,
     reshape,
     runs_of_elements,
 )
@@ -199,11 +199,14 @@ def _partials_of_grid(mapping: Grid, reduced: tuple[bool, ...], kept: tuple[int,
 
 
 def _partials_of_runs(mapping: Mapping, axes: tuple[int, ...], kept: tuple[int, ...]) -> Partials:
-    """List the distinct (result, tile) pairs, results first."""
+    """List the distinct (result, tile) pairs, results first: a tile has a part of a result that, spread out to the
+    operand, would be needed there.
+    """
     results = prod(kept)
     if results == 1:
         return _partials_of_one(mapping, kept)
-    tile, result = _results_of_runs(mapping, axes) or _results_of_elements(mapping, axes)
+    others = tuple(axis for axis in range(len(mapping.shape)) if axis not in axes)
+    tile, result = _each_of(*needed_by(mapping, kept, others).intervals())
     tiles = int(tile.max(initial=0)) + 1
     pairs = _distinct(result * tiles + tile, results * tiles)
     first = np.searchsorted(pairs, np.arange(results + 1, dtype=np.int64) * tiles)
@@ -211,45 +214,11 @@ def _partials_of_runs(mapping: Mapping, axes: tuple[int, ...], kept: tuple[int, 
     return _listed(pairs % tiles, first, depth, kept)
 
 
-def _results_of_runs(mapping: Mapping, axes: tuple[int, ...]) -> tuple[IntArray, IntArray] | None:
-    """Tile and result of what each run has a part of; None unless the first axes or the last ones are reduced."""
-    shape = mapping.shape
-    reduced = [axis in axes for axis, size in enumerate(shape) if size != 1]
-    changes = sum(one != other for one, other in pairwise(reduced))
-    if changes != 1:
-        return None
-    starts, owners = mapping.runs()
-    ends = np.append(starts[1:], mapping.size)[: len(starts)]
-    if reduced[-1]:
-        elements = prod(shape[axis] for axis in axes)
-        return _each_of(owners, starts // elements, (ends - 1) // elements + 1)
-    results = mapping.size // prod(shape[axis] for axis in axes)
-    lo = np.where(ends - starts < results, starts % results, 0)
-    hi = np.minimum(lo + ends - starts, lo + results)
-    tile, result = _each_of(owners, lo, hi)
-    return tile, result % results
-
-
 def _each_of(tile: IntArray, lo: IntArray, hi: IntArray) -> tuple[IntArray, IntArray]:
     """Every number of the intervals [lo, hi), with their tile."""
     count = hi - lo
     before = np.cumsum(count) - count
     return np.repeat(tile, count), np.arange(int(count.sum()), dtype=np.int64) + np.repeat(lo - before, count)
-
-
-def _results_of_elements(mapping: Mapping, axes: tuple[int, ...]) -> tuple[IntArray, IntArray]:
-    """Tile and result of every element."""
-    shape = mapping.shape
-    result = np.zeros(shape, np.int64)
-    step = 1
-    for axis in reversed(range(len(shape))):
-        if axis in axes:
-            continue
-        view = [1] * len(shape)
-        view[axis] = shape[axis]
-        result = result + (np.arange(shape[axis], dtype=np.int64) * step).reshape(view)
-        step *= shape[axis]
-    return mapping.tile_of_elements().astype(np.int64), result.reshape(-1)
 
 
 def _partials_of_one(mapping: Mapping, kept: tuple[int, ...]) -> Partials:
