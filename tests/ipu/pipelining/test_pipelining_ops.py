@@ -308,3 +308,14 @@ def test_a_constant_is_written_to_the_variable_of_a_stage() -> None:
     ran = Ran(stages=(marking, second))
     assert [each.tolist() for each in ran.weights if each.shape == (2,)] == [[0.0, 0.0]]
     assert close([each for each in ran.weights if each.shape != (2,)], expected()[1])
+
+
+def test_a_count_that_fills_no_round_is_told_under_the_name_it_was_given_by() -> None:
+    """Two stages that train under Grouped have 2 x 2 micro-batches a round."""
+    configure(ipus=2)
+    with pytest.raises(InputError) as raised:
+        Ran(gradient_accumulation_count=3)
+    assert str(raised.value) == (
+        "gradient_accumulation_count is 3, for 2 stages under the Grouped schedule. Expected: a multiple of 4. "
+        "To mend it: set gradient_accumulation_count=4."
+    )

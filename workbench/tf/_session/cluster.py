@@ -170,7 +170,17 @@ def _shape_of(tensor: Tensor, given: Mapping[Tensor, Any]) -> tuple[int, ...]:
 def compile_cluster(found: Cluster, options: Options) -> Any:
     """The executable of a cluster with these options, and those its pipeline was asked with."""
     asked = found.pipeline.asked.options if found.pipeline is not None else {}
-    return _hooks.compiler.get()(found, options.with_values(asked), replicas=found.replicas)
+    try:
+        return _hooks.compiler.get()(found, options.with_values(asked), replicas=found.replicas)
+    except InputError as error:
+        if found.pipeline is None or _COUNT_OF_COMPILE not in error.mends:
+            raise
+        told = (part.replace(_COUNT_OF_COMPILE, _COUNT) for part in (error.what, error.expected, error.todo))
+        raise InputError(*told) from error
+
+
+# Micro-batches of an update: what an argument of a compile is called, and that of a pipeline, which the user gave.
+_COUNT_OF_COMPILE, _COUNT = "gradient_accumulation_steps", "gradient_accumulation_count"
 
 
 __all__ = ["Cluster", "cluster", "compile_cluster"]
