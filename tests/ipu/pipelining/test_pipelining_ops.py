@@ -319,3 +319,10 @@ def test_a_count_that_fills_no_round_is_told_under_the_name_it_was_given_by() ->
         "gradient_accumulation_count is 3, for 2 stages under the Grouped schedule. Expected: a multiple of 4. "
         "To mend it: set gradient_accumulation_count=4."
     )
+
+
+def test_activations_that_never_wait_cannot_be_offloaded() -> None:
+    configure(ipus=2)
+    with pytest.raises(InputError, match=r"^offload_activations is True, and under the Sequential schedule no activ"):
+        Ran(offload_activations=True, pipeline_schedule="Sequential")
+    Ran(offload_activations=False, pipeline_schedule="Sequential")

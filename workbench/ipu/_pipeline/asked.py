@@ -88,11 +88,24 @@ def checked(asked: Asked, schedule: type[Enum], recomputation: type[Enum], optio
             f"batch_serialization_iterations is {asked.serial}: it is not supported under {asked.schedule.name}. "
             "To mend it: use PipelineSchedule.Sequential."
         )
+    _check_waiting(asked)
     asked = replace(asked, recomputation=member("recomputation_mode", asked.recomputation, recomputation))
     asked = _check_stages(asked)
     _check_queues(asked)
     _check_options(asked, options)
     return replace(asked, inputs=_as_list(asked.inputs))
+
+
+def _check_waiting(asked: Asked) -> None:
+    """Where each micro-batch goes back before the next one comes, no activations wait that could be offloaded."""
+    offloads, alone = asked.offload["pipeline.offload_activations"], asked.schedule.name == "Sequential"
+    if offloads and alone and asked.serial == 1 and asked.optimize is not None:
+        raise InputError(
+            "offload_activations is True, and under the Sequential schedule no activations wait in a stage for its "
+            "backward pass",
+            expected="something it can act on",
+            todo="leave offload_activations out, or take PipelineSchedule.Grouped or Interleaved",
+        )
 
 
 def member(name: str, value: Any, kind: type[Enum]) -> Any:
