@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import keras
+import numpy as np
 import pytest
 
 from tests.engine.frontends.keras_models import mlp, residual
@@ -231,3 +233,45 @@ def test_names_go_on_counting_after_a_builder() -> None:
     trace_keras(residual, batch_size=2)
     after = keras.layers.ReLU().name
     assert int(after.removeprefix("re_lu").strip("_") or 0) == int(before.removeprefix("re_lu").strip("_") or 0) + 1
+
+
+class Applied(keras.layers.Layer):
+    """A layer that computes with a function."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def call(self, x: Any) -> Any:
+        return self.function(x)
+
+
+class Shaped(Applied):
+    """One that Keras need not call to know its shape."""
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return input_shape
+
+
+def of_layer(layer: Callable[[Any], Any], function: Callable[[Any], Any]) -> Callable[[], Any]:
+    return lambda: keras.Sequential([keras.Input((4,)), layer(function)])
+
+
+def test_a_builder_whose_layer_names_an_axis_is_told_which_and_what_to_do() -> None:
+    """Keras traces a layer while it builds a model, where no program is and so no replicas; then a shape is enough."""
+
+    def summed(x: Any) -> Any:
+        return jax.lax.psum(x, "replicas")
+
+    with pytest.raises(InputError, match=r"names the axis 'rows', .*jax\.vmap\(function, axis_name='rows'\)"):
+        trace_keras(of_layer(Applied, lambda x: jax.lax.psum(x, "rows")), 2)
+    with pytest.raises(InputError, match=r"names the axis 'replicas', .*give replicas=, and the layer a compute_outp"):
+        trace_keras(of_layer(Applied, summed), 2, replicas=2)
+    assert trace_keras(of_layer(Shaped, summed), 2, replicas=2).graph.meta["replicas"] == 2
+
+
+def test_a_builder_whose_layer_asks_for_values_is_told_what_to_write() -> None:
+    with pytest.raises(InputError, match=r"^numpy, or an index by a mask, was used on a traced value"):
+        trace_keras(of_layer(Applied, np.tanh), 2)
+    with pytest.raises(InputError, match=r"^Python control flow .* depends on a traced value"):
+        trace_keras(of_layer(Applied, lambda x: x if keras.ops.sum(x) > 0 else -x), 2)

@@ -294,13 +294,18 @@ def _asks_for_values(error: BaseException) -> str:
 _UNBOUND = re.compile(r"unbound axis name: ?([^\s.]+)")
 
 
-def _of_an_axis(causes: Iterable[BaseException]) -> InputError | None:
+def _of_an_axis(causes: Iterable[BaseException], *, building: bool) -> InputError | None:
     """What is said of a collective over an axis that nobody named, which is a NameError of JAX."""
     names = (_UNBOUND.search(str(cause)) for cause in causes if isinstance(cause, NameError))
     found = next(filter(None, names), None)
     if found is None:
         return None
     axis, replicas = found.group(1), "give replicas="
+    if building:
+        replicas += (
+            ", and the layer a compute_output_shape(self, input_shape), by which Keras builds a model without a call "
+            "of the layer: replicas are in the program alone"
+        )
     return InputError(
         f"a collective, as jax.lax.psum, names the axis {axis!r}, and nothing around it has an axis of that name",
         expected=f"an axis that jax.vmap names, or {AXIS!r}, that of the replicas of the program",
@@ -311,13 +316,16 @@ def _of_an_axis(causes: Iterable[BaseException]) -> InputError | None:
 
 
 @contextmanager
-def traced_control_flow() -> Iterator[None]:
-    """Turn JAX's complaints about what is not known while a program is made into ones that name ways out."""
+def traced_control_flow(*, building: bool = False) -> Iterator[None]:
+    """Turn JAX's complaints about what is not known while a program is made into ones that name ways out.
+
+    `building`: a model is built, for which Keras traces its layers outside a program.
+    """
     try:
         yield
     except Exception as error:
         causes = list(_causes(error))
-        if (of_an_axis := _of_an_axis(causes)) is not None:
+        if (of_an_axis := _of_an_axis(causes, building=building)) is not None:
             raise of_an_axis from error
         for begin, what, expected, todo in _SAID:
             if any(str(cause).startswith(begin) for cause in causes):

@@ -19,6 +19,7 @@ from workbench.engine.frontends.describe.checks import (
     check_model,
     check_no_layer,
     flattened,
+    traced_control_flow,
 )
 from workbench.engine.frontends.describe.keras_layers import walk_layers
 from workbench.engine.frontends.describe.source import ArraySpec
@@ -73,14 +74,16 @@ def build(
     loss, assumptions, lazy = None, [], False
     if isinstance(source, ReadyModel) or (callable(source) and not isinstance(source, keras.Model)):
         builder = source.builder if isinstance(source, ReadyModel) else source
-        model, lazy = build_without_weights(lambda: _with_variables(builder(), inputs), precision)
+        with traced_control_flow(building=True):
+            model, lazy = build_without_weights(lambda: _with_variables(builder(), inputs), precision)
         origin = model
         if isinstance(source, ReadyModel):
             loss = source.loss
         if lazy:
             assumptions.append(f"weights: initialised by the first run, with seed {WEIGHT_SEED}")
     else:
-        _build_by_example(source, inputs)
+        with traced_control_flow(building=True):
+            _build_by_example(source, inputs)
         check_model(source)
         origin = source
         model, said = in_precision(source, precision) if precision else (source, ())
