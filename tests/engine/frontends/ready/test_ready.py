@@ -207,3 +207,19 @@ def test_a_ready_model_prints_its_sizes() -> None:
 
 def test_sizes_are_numpys_whole_numbers_too() -> None:
     assert ready("mlp", hidden=np.int64(16)).size == ready("mlp", hidden=16).size
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [("resnet", "resnet50"), ("bert_base", "bert-base"), ("GPT-2", "gpt2"), ("lama-block", "llama-block")],
+)
+def test_a_name_that_is_nearly_one_is_asked_about(asked: str, meant: str) -> None:
+    with pytest.raises(InputError, match=rf"vit-b16, transformer-encoder\. To mend it: did you mean '{meant}'\?$"):
+        ready(asked)
+    with pytest.raises(InputError, match=r"transformer-encoder\.$"):
+        ready("nothing like one")
+
+
+def test_a_size_that_is_nearly_one_is_asked_about() -> None:
+    with pytest.raises(InputError, match=r"^mlp has no size 'layer'.*did you mean 'layers'\?$"):
+        ready("mlp", layer=2)
