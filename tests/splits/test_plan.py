@@ -54,7 +54,7 @@ def test_its_arguments_compile_to_what_it_measured() -> None:
 def test_a_global_batch_that_replicas_do_not_divide_is_named() -> None:
     target = wb.target("ipu2", tiles_per_ipu=8)
     plan = wb.plan(network, global_batch=6, system="pod4", batch_size=3, target=target, compiles=6)
-    assert "1 stage x 4 replicas: 6 samples are no multiple of them" in plan.untried
+    assert "1 stage × 4 replicas: 6 samples are no multiple of them" in plan.untried
     assert (plan.table["replicas"] <= 2).all()
 
 

@@ -213,7 +213,7 @@ class _Search:
         if not sizes:
             copies, samples = things_text(replicas, "replica"), things_text(self.batch, "sample")
             reason = f"{samples} {'is' if self.batch == 1 else 'are'} no multiple of them"
-            self.untried.append(f"{things_text(stages, 'stage')} x {copies}: {reason}")
+            self.untried.append(f"{things_text(stages, 'stage')} × {copies}: {reason}")
         before = 0.0
         for size in sizes:
             if self.left <= LAST:
@@ -287,7 +287,7 @@ class _Search:
         heard = self.heard
         stages, replicas = things_text(told["stages"], "stage"), things_text(told["replicas"], "replica")
         schedule = f", {told['schedule']}" if told["stages"] > 1 else ""
-        title = f"{stages} x {replicas}{schedule}, micro-batches of {told['batch_size']:,}"
+        title = f"{stages} × {replicas}{schedule}, micro-batches of {told['batch_size']:,}"
         return None if heard is None else lambda phase: heard(f"{title}, {phase}")
 
     def schedules(self) -> None:

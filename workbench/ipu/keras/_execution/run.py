@@ -104,7 +104,7 @@ class Execution:
             what = "gradient_accumulation_steps_per_replica times the number of replicas"
             raise StepsError(
                 f"steps_per_execution of the model {self.model.name!r} is {steps}",
-                expected=f"a multiple of {what}, {batches} x {self.replicas}",
+                expected=f"a multiple of {what}, {batches} × {self.replicas}",
                 todo=f"compile the model with steps_per_execution={batches * self.replicas}",
             )
         return steps // self.replicas
