@@ -397,7 +397,7 @@ def test_fields_that_are_missing_or_too_many_or_of_another_size_are_named() -> N
             g.run(step)
         return str(caught.value)
 
-    one = "vertex 'popops::BinaryOp1D' on tile 0 reads 1 tensors (a of 8). Expected: 2."
+    one = "vertex 'popops::BinaryOp1D' on tile 0 reads 1 tensor (a of 8). Expected: 2."
     assert ran("popops::BinaryOp1D", op="ADD", a=x, out=y).startswith(one)
     three = "vertex 'popops::BinaryOp1D' on tile 0 reads 3 tensors (a of 8, b of 8, c of 8). Expected: 2."
     assert ran("popops::BinaryOp1D", op="ADD", a=x, b=x, c=x, out=y).startswith(three)

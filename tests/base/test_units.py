@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.base.units import bytes_text, rate_text
+from workbench.base.units import bytes_text, rate_text, things_text
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,11 @@ def test_a_rate_keeps_three_digits(samples_per_second: float, expected: str) -> 
 )
 def test_bytes_have_the_largest_unit_below_them(size_bytes: int, expected: str) -> None:
     assert bytes_text(size_bytes) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "thing", "text"),
+    [(1, "entry", "1 entry"), (3, "entry", "3 entries"), (0, "batch", "0 batches"), (1472, "tile", "1,472 tiles")],
+)
+def test_things_are_counted_in_the_singular_or_the_plural(count: int, thing: str, text: str) -> None:
+    assert things_text(count, thing) == text

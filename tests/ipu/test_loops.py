@@ -124,8 +124,8 @@ def test_training_moves_variables_by_one_update_a_turn() -> None:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        (lambda: 1.0, "cannot be called with 1 inputs"),
-        (lambda one, other: one, "cannot be called with 1 inputs"),
+        (lambda: 1.0, "cannot be called with 1 input:"),
+        (lambda one, other: one, "cannot be called with 1 input:"),
         (lambda one: (one, one), "was given float32\\[\\] and returned float32\\[\\], float32\\[\\]"),
         (lambda one: tf.cast(one, tf.int32), "returned int32\\[\\]"),
         (lambda one: tf.stack([one, one]), "returned float32\\[2\\]"),
@@ -163,7 +163,7 @@ def test_a_condition_takes_the_values_alone() -> None:
     queue = ipu.ipu_infeed_queue.IPUInfeedQueue([np.float32(1)] * 3)
     with pytest.raises(TypeError, match="A condition is not given elements of the infeed queue"):
         compiled(lambda: while_loop(lambda one, fed: one < 3, lambda one, fed: one + fed, [0.0], queue))
-    with pytest.raises(TypeError, match="with 1 inputs and 1 from the infeed queue"):
+    with pytest.raises(TypeError, match="with 1 input and 1 from the infeed queue"):
         compiled(lambda: repeat(2, lambda one: one, [0.0], queue))
 
 

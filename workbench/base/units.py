@@ -51,8 +51,10 @@ def things_text(count: int, thing: str) -> str:
 
 
 def plural(count: int, thing: str) -> str:
-    """The word for so many: `"stage"` of 1, `"stages"` of any other number; `"batch"`, `"batches"`."""
-    return thing if count == 1 else f"{thing}{'es' if thing.endswith('ch') else 's'}"
+    """The word for so many: `"stage"` of 1, `"stages"` of any other number; `"batch"`, `"batches"`; `"entries"`."""
+    if count == 1:
+        return thing
+    return f"{thing[:-1]}ies" if thing.endswith("ry") else f"{thing}{'es' if thing.endswith('ch') else 's'}"
 
 
 def seconds_text(value: float) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from workbench.base.units import things_text
 from workbench.errors import InputError
 
 GIB = 1024**3
@@ -78,7 +79,10 @@ def best_partitions(
         if slowest is not None and (best is None or slowest + longest < best):
             best, found = slowest + longest, list(steps.cuts(longest, slowest))
     if best is None:
-        raise InputError(f"{len(layers)} layers do not fit {stages} stages of {memory_bytes} bytes each")
+        raise InputError(
+            f"{things_text(len(layers), 'layer')} {'does' if len(layers) == 1 else 'do'} not fit "
+            f"{things_text(stages, 'stage')} of {memory_bytes} bytes each"
+        )
     return found
 
 

@@ -22,6 +22,7 @@ from typing import Literal
 
 from workbench.base.arrays import ceil_div
 from workbench.base.causes import Phase
+from workbench.base.units import things_text
 from workbench.errors import InputError, UnsupportedError
 
 WorkDirection = Literal["forward", "recompute", "backward"]
@@ -153,7 +154,8 @@ def check_count(
 def _check_devices(schedule: str, stages: int, devices: tuple[int, ...], training: bool) -> None:
     if len(devices) != stages:
         raise InputError(
-            f"device_mapping has {len(devices)} entries for {stages} stages", expected="the IPU of each stage"
+            f"device_mapping has {things_text(len(devices), 'entry')} for {things_text(stages, 'stage')}",
+            expected="the IPU of each stage",
         )
     shared = {ipu: [stage for stage, at in enumerate(devices) if at == ipu] for ipu in devices}
     twice = next((ipu for ipu, held in shared.items() if len(held) > 1), None)

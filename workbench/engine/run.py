@@ -111,7 +111,11 @@ class Runner:
             given = [given] * len(names)
         kept = dict(given) if isinstance(given, Mapping) else dict(zip(names, given, strict=False))
         if len(given) != len(names) or set(kept) != set(names):
-            has = f"weights for {', '.join(map(str, given))}" if isinstance(given, Mapping) else f"{len(given)} arrays"
+            has = (
+                f"weights for {', '.join(map(str, given))}"
+                if isinstance(given, Mapping)
+                else things_text(len(given), "array")
+            )
             raise InputError(
                 f"sample_weight has {has}",
                 expected=f"one array, or one for each output: {', '.join(names)}",

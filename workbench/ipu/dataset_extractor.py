@@ -12,6 +12,7 @@ import numpy as np
 
 from workbench.base.checked import checked
 from workbench.base.text import short
+from workbench.base.units import things_text
 from workbench.base.whole import whole
 from workbench.errors import InputError
 from workbench.ipu._feeds import elements_of, to_arrays, types_of
@@ -44,7 +45,9 @@ def export_elements(dataset: Any, num_elements: int, filename: str | Path, feed_
         columns.append(jax.tree_util.tree_leaves(element))
     if len(columns) < num_elements:
         raise InputError(
-            f"the dataset has {len(columns)} elements", expected=f"{num_elements}", todo="ask for fewer, or repeat it"
+            f"the dataset has {things_text(len(columns), 'element')}",
+            expected=f"{num_elements}",
+            todo="ask for fewer, or repeat it",
         )
     several = len(types) > 1
     written = []
@@ -115,7 +118,10 @@ def export_variables(
         raise InputError(f"variables hold {short(odd[0])}", expected="variables or tensors of the graph")
     found = [as_tensor(each) for each in variables]
     if len(names) != len(found):
-        raise InputError(f"{len(names)} names were given for {len(found)} variables")
+        raise InputError(
+            f"{things_text(len(names), 'name')} {'was' if len(names) == 1 else 'were'} given for "
+            f"{things_text(len(found), 'variable')}"
+        )
 
     def compute(run: Any, values: Sequence[Any]) -> Sequence[Any]:
         stored = [
@@ -150,12 +156,19 @@ def import_variables(
     missing = [name for name in names if name not in values]
     extra = [name for name in values if name not in names] if strict else []
     if missing or extra:
-        told = [f"{len(missing)} variables are in no file ({', '.join(missing)})"] * bool(missing)
-        told += [f"{len(extra)} tensors of the files are no variable here ({', '.join(extra)})"] * bool(extra)
+        several = ((missing, "variable", "in no file"), (extra, "tensor", "no variable here"))
+        told = [_told(found, thing, what) for found, thing, what in several if found]
         raise InputError("; ".join(told), todo="" if missing else "pass strict=False to leave them out")
     if print_stats:
         LOGGER.info("%d variables read from %s", len(names), ", ".join(map(str, filenames)))
     return [variable.assign(values[name]) for variable, name in zip(variables, names, strict=True)]
+
+
+def _told(names: Sequence[str], thing: str, what: str) -> str:
+    of_files = " of the files" if thing == "tensor" else ""
+    return (
+        f"{things_text(len(names), thing)}{of_files} {'is' if len(names) == 1 else 'are'} {what} ({', '.join(names)})"
+    )
 
 
 __all__ = ["dataset_extractor", "export_variables", "get_variable_handles", "import_variables"]

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from workbench.base.text import short
+from workbench.base.units import things_text
 from workbench.errors import CallError, InputError, KindError, WorkbenchError
 from workbench.ipu.scopes import ipu_jit_scope
 from workbench.tf import _graph
@@ -61,7 +62,7 @@ def _check_arguments(computation: Callable[..., Any], given: Sequence[Any]) -> N
         inspect.signature(computation).bind(*given)
     except TypeError as error:
         raise CallError(
-            f"computation cannot be called with {len(given)} inputs: {error}",
+            f"computation cannot be called with {things_text(len(given), 'input')}: {error}",
             expected="as many inputs as it has arguments",
             todo="give them in the list `inputs` of ipu_compiler.compile",
         ) from None

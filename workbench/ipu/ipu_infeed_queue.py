@@ -12,6 +12,7 @@ import numpy as np
 
 from workbench.base.checked import checked
 from workbench.base.text import short
+from workbench.base.units import things_text
 from workbench.errors import InputError, KindError, StateError, UnsupportedError
 from workbench.ipu._feeds import (
     DEFAULT_DEPTH,
@@ -130,7 +131,7 @@ class IPUInfeedQueue:
         found = self._ahead.take()
         if found is END:
             raise EndOfFeedError(
-                f"the dataset of the infeed queue ended after {self._taken} elements",
+                f"the dataset of the infeed queue ended after {things_text(self._taken, 'element')}",
                 expected="an element for every turn of the loop",
                 todo="repeat the dataset, or make the loop shorter",
             )

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from workbench.base.text import short
+from workbench.base.units import things_text
 from workbench.errors import InputError, KindError, OperandError
 from workbench.ipu._feeds import body_arguments
 from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue
@@ -140,7 +141,7 @@ def _check_arguments(
         behind = f" and {len(given) + len(named)} from the infeed queue" if queue is not None else ""
         note = ". A condition is not given elements of the infeed queue" if fed else ""
         raise KindError(
-            f"The loop's {what} cannot be called with {len(first)} inputs{behind}: {error}{note}."
+            f"The loop's {what} cannot be called with {things_text(len(first), 'input')}{behind}: {error}{note}."
         ) from None
     except ValueError:  # a function of C has no signature to look at
         return

@@ -14,6 +14,7 @@ import numpy as np
 
 from workbench.base.checked import checked
 from workbench.base.text import short
+from workbench.base.units import things_text
 from workbench.base.whole import whole
 from workbench.errors import InputError
 from workbench.ipu import _names
@@ -181,7 +182,10 @@ def import_data_in_live_model(model: Any, data_files: Sequence[str | Path], outp
         values |= tensors.read(each)
     missing = [variable.path for variable in model.variables if variable.path not in values]
     if missing:
-        raise InputError(f"{len(missing)} variables are in no file: {', '.join(missing)}")
+        raise InputError(
+            f"{things_text(len(missing), 'variable')} {'is' if len(missing) == 1 else 'are'} in no file: "
+            f"{', '.join(missing)}"
+        )
     for variable in model.variables:
         variable.assign(values[variable.path])
 

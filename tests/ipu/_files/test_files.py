@@ -93,7 +93,7 @@ def test_variables_of_a_session_go_to_a_file_and_back(tmp_path: Path) -> None:
 def test_variables_must_match_the_files(tmp_path: Path) -> None:
     tensors.write(tmp_path / "w.bin", "variables", [tensors.Stored(name="a", values=np.zeros(2, np.float32))])
     b = tf.get_variable("b", [2])
-    with pytest.raises(InputError, match=r"1 variables are in no file \(b\); 1 tensors of the files are no variable"):
+    with pytest.raises(InputError, match=r"1 variable is in no file \(b\); 1 tensor of the files is no variable"):
         dataset_extractor.import_variables([b], [tmp_path / "w.bin"])
 
 

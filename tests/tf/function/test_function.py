@@ -203,7 +203,7 @@ def test_a_signature_holds_for_every_call() -> None:
     for wrong in (np.ones(2, np.float32), np.ones((4, 3), np.float32), np.ones((4, 2), np.int32), "text"):
         with pytest.raises(ValueError, match=r"argument 0 of scaled is .* Expected: TensorSpec"):
             scaled(wrong, 3)
-    with pytest.raises(ValueError, match="called with 1 arguments"):
+    with pytest.raises(ValueError, match=r"called with 1 argument\."):
         tf.function(lambda *given: given, input_signature=[])(3)
     with pytest.raises(TypeError, match="input_signature holds 3"):
         tf.function(lambda x: x, input_signature=[3])

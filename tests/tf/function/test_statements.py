@@ -351,7 +351,7 @@ LINE = r"\(line \d+ of .*\.py"
         (kept_in_a_while, ValueError, r"seen has 0 elements before a turn of a `while` on tensors and 1"),
         (kept_in_an_attribute, ValueError, rf"found\.seen has 0 elements before {TURN} and 1"),
         (kept_by_a_function, ValueError, rf"seen has 0 elements before {TURN} and 1"),
-        (kept_in_a_branch, ValueError, rf"seen has 1 elements before a branch of an `if` on tensors and 2 .* {LINE}"),
+        (kept_in_a_branch, ValueError, rf"seen has 1 element before a branch of an `if` on tensors and 2 .* {LINE}"),
         (taken_in_a_loop, ValueError, rf"left has 3 elements before {TURN} and 2"),
         (kept_in_a_dict, ValueError, "made inside a loop or a branch .* an appended list or an attribute does not"),
         (begins_as_an_argument, ValueError, "initial_value is .* only while .* make the variable outside the function"),

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.base.host import refuse_beyond_host
 from workbench.base.text import short
+from workbench.base.units import things_text
 from workbench.engine.by_hand import by_hand as hand
 from workbench.engine.by_hand.tensor import HandVariable, Tensor
 from workbench.engine.by_hand.vertex import Vertex
@@ -133,7 +134,8 @@ def _check_fields(vertex: Vertex, count: int) -> None:
     read = [f"{key or 'reads'} of {tensor.elements}" for key, tensor in vertex.reads]
     if len(read) != count:
         raise InputError(
-            f"vertex {vertex.vertex!r} on tile {vertex.tile} reads {len(read)} tensors ({', '.join(read)})",
+            f"vertex {vertex.vertex!r} on tile {vertex.tile} reads "
+            f"{things_text(len(read), 'tensor')} ({', '.join(read)})",
             expected=f"{count}",
             todo="give each operand as a field, and the result as out=",
         )

@@ -27,6 +27,7 @@ import numpy as np
 from workbench.base.arrays import read_array
 from workbench.base.files import made_folder, whole_file, write_archive
 from workbench.base.text import short
+from workbench.base.units import things_text
 from workbench.engine.frontends.describe.checks import check_array
 from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.errors import InputError, ProfileFileError
@@ -67,7 +68,7 @@ class SavedExecutable:
                 todo="run the program it was compiled from",
             )
         if len(values) != len(self.inputs):
-            raise InputError(f"run was called with {len(values)} arrays", expected=f"{len(self.inputs)}")
+            raise InputError(f"run was called with {things_text(len(values), 'array')}", expected=f"{len(self.inputs)}")
         given = iter([check_array(spec, value) for spec, value in zip(self.inputs, values, strict=True)])
         arguments = [self.variables[name] if name else next(given) for name in self.order]
         results = list(self.program.call(*arguments, *self._elements(feeds)))
@@ -99,7 +100,8 @@ def _stacked(feed: Feed, dataset: Any) -> list[np.ndarray[Any, Any]]:
     elements = [jax.tree_util.tree_leaves(to_arrays(each)) for each in islice(elements_of(dataset), feed.count)]
     if len(elements) < feed.count:
         raise InputError(
-            f"the dataset of {feed.name} ended after {len(elements)} elements", expected=f"{feed.count} for one call"
+            f"the dataset of {feed.name} ended after {things_text(len(elements), 'element')}",
+            expected=f"{feed.count} for one call",
         )
     columns = list(zip(*elements, strict=True))
     shapes = [tuple(np.shape(part) for part in column) for column in columns]

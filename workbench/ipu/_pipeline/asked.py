@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from workbench.base.text import short
+from workbench.base.units import things_text
 from workbench.engine.graph import Function, Graph, attrs
 from workbench.engine.graph.stages import Turn, body_name, stage_calls
 from workbench.engine.planner.search import PROPORTION
@@ -170,7 +171,8 @@ def _check_stages(asked: Asked) -> Asked:
     count = len(asked.stages)
     if count < 2:
         raise InputError(
-            f"computational_stages has {count} stages, {short(asked.stages)}; a pipeline has at least two."
+            f"computational_stages has {things_text(count, 'stage')}, {short(asked.stages)}; a pipeline has at "
+            "least two."
         )
     for number, stage in enumerate(asked.stages):
         if isinstance(stage, list | tuple):
@@ -191,7 +193,8 @@ def _devices(asked: Asked, count: int) -> list[int]:
         raise KindError(f"device_mapping is {short(devices)}, but it must be a list or a tuple.")
     if len(devices) != count:
         raise InputError(
-            f"device_mapping is {short(devices)}: {len(devices)} entries for {count} stages; each has an IPU."
+            f"device_mapping is {short(devices)}: {things_text(len(devices), 'entry')} for "
+            f"{things_text(count, 'stage')}; each has an IPU."
         )
     for number, device in enumerate(devices):
         if isinstance(device, bool) or not isinstance(device, int | np.integer) or device < 0:
@@ -250,7 +253,10 @@ def _check_options(asked: Asked, kind: type) -> None:
         if not isinstance(several, list | tuple):
             raise KindError(f"{name} is {short(several)}, but it must be a list of PipelineStageOptions.")
         if len(several) != len(asked.stages):
-            raise InputError(f"{name} is {short(several)}: {len(several)} entries for {len(asked.stages)} stages.")
+            raise InputError(
+                f"{name} is {short(several)}: {things_text(len(several), 'entry')} for "
+                f"{things_text(len(asked.stages), 'stage')}."
+            )
         for each in several:
             if not isinstance(each, kind):
                 raise KindError(f"{name} holds {short(each)}, which is no PipelineStageOptions.")

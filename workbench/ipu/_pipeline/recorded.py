@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from workbench.base.text import short
+from workbench.base.units import things_text
 from workbench.errors import InputError, KindError
 from workbench.ipu._feeds import body_arguments
 from workbench.ipu._pipeline.asked import Asked
@@ -85,8 +86,8 @@ def _check_arguments(stage: Callable[..., Any], inputs: int, given: Sequence[Any
         inspect.signature(stage).bind(*range(inputs), *given, **named)
     except TypeError as error:
         raise KindError(
-            f"The first stage cannot be called with {inputs} inputs and {len(given) + len(named)} from the infeed "
-            f"queue: {error}."
+            f"The first stage cannot be called with {things_text(inputs, 'input')} and {len(given) + len(named)} "
+            f"from the infeed queue: {error}."
         ) from None
 
 
@@ -193,7 +194,8 @@ def _enqueued(asked: Asked, made: Sequence[Tensor], training: Training | None) -
     mask = [False] * len(made) if asked.mask is None else list(asked.mask)
     if len(mask) != len(made):
         raise InputError(
-            f"outfeed_mask is {short(mask)}: {len(mask)} entries for {len(made)} outputs of the last stage."
+            f"outfeed_mask is {short(mask)}: {things_text(len(mask), 'entry')} for "
+            f"{things_text(len(made), 'output')} of the last stage."
         )
     wanted = [tensor for tensor, hidden in zip(made, mask, strict=True) if not hidden]
     if wanted and asked.outfeed is None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from workbench.base.checked import checked
 from workbench.base.text import short
+from workbench.base.units import things_text
 from workbench.errors import InputError, KindError
 from workbench.tf import _graph
 from workbench.tf._function import autograph, lines
@@ -234,7 +235,9 @@ class ConcreteFunction:
         given = [*args, *kwargs.values()]
         wanted = self._recording.params
         if len(given) != len(wanted):
-            raise KindError(f"{self.name} was called with {len(given)} tensors", expected=f"{len(wanted)}")
+            raise KindError(
+                f"{self.name} was called with {things_text(len(given), 'tensor')}", expected=f"{len(wanted)}"
+            )
         call = asked(self.name, tuple(given), {})
         for place, (param, leaf) in enumerate(zip(wanted, call.leaves, strict=False)):
             spec = TensorSpec(tuple(param.shape), str(param._dtype))

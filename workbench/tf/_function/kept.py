@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 
+from workbench.base.units import things_text
 from workbench.errors import InputError
 from workbench.tf._function import lines
 from workbench.tf._graph.convert import is_symbolic
@@ -38,8 +39,9 @@ def refuse_kept(kind: str, todo: str, *blocks: Callable[..., Any]) -> Iterator[N
         if any(_has_tensor(value) for value in (*each.before, *each.values) if id(value) in other):
             line = lines.here()
             raise InputError(
-                f"{each.name} has {len(each.before)} elements before a {kind} on tensors and {len(each.values)} behind "
-                f"it{f' ({line})' if line else ''}, which is recorded once, however often it runs",
+                f"{each.name} has {things_text(len(each.before), 'element')} before a {kind} on tensors and "
+                f"{len(each.values)} behind it{f' ({line})' if line else ''}, which is recorded once, however often it "
+                "runs",
                 expected="no tensor kept in a list from outside",
                 todo=todo,
             )

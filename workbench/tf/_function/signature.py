@@ -13,6 +13,7 @@ import numpy as np
 
 from workbench.base.checked import checked
 from workbench.base.text import short
+from workbench.base.units import things_text
 from workbench.errors import InputError, KindError
 from workbench.tf._graph import Tensor
 from workbench.tf._graph.convert import array, check_depth
@@ -188,7 +189,8 @@ def of_signature(function: str, signature: Sequence[Any], args: Sequence[Any]) -
     """Arguments as tensors of an input signature; an `InputError` for those that are not of it."""
     if len(args) != len(signature):
         raise InputError(
-            f"{function} was called with {len(args)} arguments", expected=f"{len(signature)}, as in its input_signature"
+            f"{function} was called with {things_text(len(args), 'argument')}",
+            expected=f"{len(signature)}, as in its input_signature",
         )
     return [
         _of_spec(function, number, spec, given)

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from workbench.base.text import short
+from workbench.base.units import things_text
 from workbench.errors import InputError, KindError
 from workbench.tf import _graph
 from workbench.tf._graph import Effects, Operation, known_shape
@@ -61,7 +62,7 @@ class HostFunction:
         parts = made if isinstance(made, list | tuple) else [made]
         if len(parts) != len(self.types):
             said = f"{len(self.types)}, as in Tout: {list(self.types)}"
-            raise InputError(f"a host function returned {len(parts)} values", expected=said)
+            raise InputError(f"a host function returned {things_text(len(parts), 'value')}", expected=said)
         return tuple(np.asarray(part, dtype) for part, dtype in zip(parts, self.types, strict=True))
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from workbench.base.checked import checked
 from workbench.base.host import refuse_beyond_host
 from workbench.base.text import short
+from workbench.base.units import things_text
 from workbench.errors import InputError
 from workbench.tf._graph import Tensor, in_function, record
 from workbench.tf._graph.convert import array, lift
@@ -224,7 +225,7 @@ def _stack(values: Any, axis: int = 0) -> Any:
 def _unstack(value: Any, num: int | None = None, axis: int = 0) -> Any:
     parts = list(jnp.moveaxis(array(value), axis, 0))
     if num is not None and num != len(parts):
-        raise ValueError(f"axis {axis} has {len(parts)} elements, so they are not num={num}")
+        raise ValueError(f"axis {axis} has {things_text(len(parts), 'element')}, and num is {num}")
     return parts
 
 
@@ -234,7 +235,9 @@ def _split(value: Any, num_or_size_splits: Any, axis: int = 0) -> Any:
     have = whole.shape[axis]
     if not np.ndim(num_or_size_splits):
         if sizes[0] < 1 or have % sizes[0]:
-            raise ValueError(f"axis {axis} of {have} elements is not cut into {sizes[0]} equal parts")
+            raise ValueError(
+                f"axis {axis} of {things_text(have, 'element')} is not cut into {things_text(sizes[0], 'equal part')}"
+            )
         return list(jnp.split(whole, sizes[0], axis))
     if sizes.count(-1) == 1:
         rest = have - sum(sizes) - 1
@@ -268,7 +271,9 @@ def _slice(input_: Any, begin: Any, size: Any) -> Any:
     for start, want, have in zip(_sizes(begin), _sizes(size), whole.shape, strict=True):
         end = have if want == -1 else start + want
         if not 0 <= start <= end <= have:
-            raise IndexError(f"of {have} elements there are no {want} from {start} on")
+            raise IndexError(
+                f"of {things_text(have, 'element')} there {'is' if want == 1 else 'are'} no {want} from {start} on"
+            )
         cuts.append(slice(start, end))
     return whole[tuple(cuts)]
 

@@ -138,7 +138,7 @@ def test_shared_statistics_are_sums_in_both_directions() -> None:
     ("arguments", "words"),
     [
         ({"replicas": 4, "norm_members": 3}, "is 3, for 4 replicas"),
-        ({"norm_members": 2}, "is 2, for 1 replicas"),
+        ({"norm_members": 2}, r"is 2, for 1 replica\."),
         ({"replicas": 2, "norm_members": 2, "gradient_accumulation_steps": 2}, "accumulated gradients"),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import keras
 
+from workbench.base.units import things_text
 from workbench.engine.frontends.describe.checks import check_model
 from workbench.engine.frontends.describe.name_stack import Place
 from workbench.errors import InputError
@@ -55,7 +56,10 @@ def even_stages(source: Any, count: int) -> list[int]:
 def evenly(layers: int, count: int) -> list[int]:
     """The stage of each of so many layers, in order."""
     if layers < count:
-        raise InputError(f"{layers} layers cannot be {count} stages", expected=f"at most {layers} stages")
+        raise InputError(
+            f"{things_text(layers, 'layer')} cannot be {things_text(count, 'stage')}",
+            expected=f"at most {things_text(layers, 'stage')}",
+        )
     return [place * count // layers for place in range(layers)]
 
 
@@ -83,7 +87,7 @@ def _per_layer(model: Any, layers: Sequence[Any], numbers: Sequence[int]) -> lis
         numbers = [number for layer, number in kept if not isinstance(layer, keras.layers.InputLayer)]
     if len(numbers) != len(layers):
         raise InputError(
-            f"stages has {len(numbers)} entries for {len(layers)} layers",
+            f"stages has {things_text(len(numbers), 'entry')} for {things_text(len(layers), 'layer')}",
             expected=f"one stage for each of: {', '.join(layer.name for layer in layers)}",
             todo=_TODO,
         )

@@ -17,6 +17,7 @@ from typing import Any
 import keras
 
 from workbench.base.identity import ByIdentity, each_once
+from workbench.base.units import things_text
 from workbench.engine.frontends.describe.keras_layers import walk_layers
 from workbench.engine.frontends.step.losses import fresh_optimizer
 from workbench.engine.frontends.step.own_step import has_own_step
@@ -197,13 +198,16 @@ def _check(model: Any, copied: Any, changed: Sequence[Any], precision: str) -> N
     wanted = ByIdentity((layer, None) for layer in changed)
     layers, made = walk_layers(model), walk_layers(copied)
     if [type(each) for _, each in layers] != [type(each) for _, each in made]:
-        raise ValueError(f"of its {len(layers)} layers Keras makes {len(made)} others")
+        raise ValueError(f"of its {things_text(len(layers), 'layer')} Keras makes {len(made)} others")
     for (path, layer), (_, other) in zip(layers, made, strict=True):
         if layer in wanted and other.dtype_policy.name != precision:
             raise ValueError(f"its layer {path!r} stays in {other.dtype_policy.name}")
     old, new = ([tuple(each.shape) for each in one.variables] for one in (model, copied))
     if old != new:
-        raise ValueError(f"its {len(old)} variables become {len(new)} others: layers share weights, or have more")
+        raise ValueError(
+            f"its {things_text(len(old), 'variable')} {'becomes' if len(old) == 1 else 'become'} {len(new)} others: "
+            "layers share weights, or have more"
+        )
 
 
 def _carry_over(model: Any, copied: Any) -> None:

@@ -10,6 +10,7 @@ import jax
 import keras
 
 from workbench.base.identity import each_once
+from workbench.base.units import things_text
 from workbench.engine.frontends.describe.replicas import AXIS
 from workbench.errors import InputError
 
@@ -20,7 +21,9 @@ def check_members(members: int, replicas: int, *, staged: bool) -> int:
         return members
     name = "norms.experimental.distributed_batch_norm_replica_group_size"
     if replicas % members:
-        raise InputError(f"{name} is {members}, for {replicas} replicas", expected="a divisor of the replicas")
+        raise InputError(
+            f"{name} is {members}, for {things_text(replicas, 'replica')}", expected="a divisor of the replicas"
+        )
     if staged:
         raise InputError(
             f"{name} is {members} in a pipeline or with accumulated gradients",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from workbench.base.units import things_text
 from workbench.engine.emit import Emitter
 from workbench.engine.graph import RESIDENT_ROLES, Graph, Node, Value
 from workbench.engine.graph.stages import StageCall, Turn, body_name, direction_of
@@ -98,7 +99,8 @@ def stages_of(calls: Sequence[StageCall], devices: Sequence[int] = ()) -> list[S
         found.setdefault(call.number, {})[call.direction] = call.node
     if devices and len(devices) != len(found):
         raise InputError(
-            f"device_mapping has {len(devices)} entries for {len(found)} stages", expected="the IPU of each stage"
+            f"device_mapping has {things_text(len(devices), 'entry')} for {things_text(len(found), 'stage')}",
+            expected="the IPU of each stage",
         )
     return [
         Stage(

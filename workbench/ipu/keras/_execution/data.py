@@ -14,6 +14,7 @@ import jax
 import keras
 import numpy as np
 
+from workbench.base.units import things_text
 from workbench.base.whole import whole
 from workbench.engine.frontends.trace.jaxpr import KerasDataAdapter, keras_adapter
 from workbench.errors import InputError
@@ -123,15 +124,16 @@ def batches(
         x, y, sample_weight, batch_size=batch_size, steps=steps, shuffle=shuffle, class_weight=class_weight
     )
     if _ends_partial(inner):
+        left = things_text(inner.partial_batch_size, "sample")
         raise _short(
-            f"the last batch has {inner.partial_batch_size} samples and the others {inner.batch_size}",
-            f"choose a batch_size that divides the samples, or leave {inner.partial_batch_size} samples out",
+            f"the last batch has {left} and the others {inner.batch_size}",
+            f"choose a batch_size that divides the samples, or leave {left} out",
         )
     if isinstance(x, keras.utils.PyDataset) and (inner.num_batches or 0) > 1:
         sizes = [np.shape(jax.tree_util.tree_leaves(x[place])[0])[:1] for place in (0, inner.num_batches - 1)]
         if sizes[0] != sizes[1]:
             raise _short(
-                f"the last batch has {sizes[1][0]} samples and the first {sizes[0][0]}",
+                f"the last batch has {things_text(sizes[1][0], 'sample')} and the first {sizes[0][0]}",
                 "leave the samples of the smaller one out",
             )
     return Batches(inner, inner.num_batches)
@@ -159,11 +161,11 @@ def check_steps(data: Batches, steps: int | None) -> int:
             todo="give steps_per_epoch to fit, or steps to evaluate and predict",
         )
     if found < 1:
-        raise InputError(f"an epoch has {found} steps", expected="at least one batch")
+        raise InputError(f"an epoch has {things_text(found, 'step')}", expected="at least one batch")
     if data.known is not None and found > data.known:
         raise InputError(
-            f"an epoch has {found} steps, and the data have {data.known} batches",
-            expected=f"at most {data.known} steps",
+            f"an epoch has {things_text(found, 'step')}, and the data have {things_text(data.known, 'batch')}",
+            expected=f"at most {things_text(data.known, 'step')}",
             todo="repeat the dataset with .repeat(), or give fewer steps",
         )
     return found

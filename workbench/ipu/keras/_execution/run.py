@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from workbench.base.dtypes import dtype_name
+from workbench.base.units import things_text
 from workbench.engine.frontends.numbers.replicated import seeds_of
 from workbench.engine.graph.execution import Execution as Described
 from workbench.errors import InputError
@@ -158,9 +159,10 @@ class Execution:
                 todo=f"call set_pipelining_options(gradient_accumulation_steps_per_replica={wanted}, ...)",
             )
         return InputError(
-            f"an execution of the {self.mode} of the model {name!r} has {batches} batches of each replica, which fill "
-            "no round of its pipeline",
-            todo=f"give data or steps for {wanted * self.replicas} batches, and steps_per_execution as many",
+            f"an execution of the {self.mode} of the model {name!r} has {things_text(batches, 'batch')} of each "
+            f"replica, which {'fills' if batches == 1 else 'fill'} no round of its pipeline",
+            todo=f"give data or steps for {things_text(wanted * self.replicas, 'batch')}, and steps_per_execution as "
+            "many",
         )
 
     def _alone(self, turns: Turns, state: State, data: Any, count: int) -> ExecutionProgram:
@@ -256,7 +258,7 @@ class Execution:
                 element = on_device(next(iterator))
             except StopIteration:
                 raise EndOfFeedError(
-                    f"the data ended after {number} batches of an execution of {count}",
+                    f"the data ended after {things_text(number, 'batch')} of an execution of {count}",
                     expected="batches for every step of an execution",
                     todo="give as many batches as steps, or compile with fewer steps_per_execution",
                 ) from None

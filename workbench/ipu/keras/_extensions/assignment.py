@@ -11,6 +11,7 @@ from typing import Any
 import keras
 
 from workbench.base.text import short
+from workbench.base.units import things_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.tf.distribute import get_strategy
 
@@ -234,7 +235,8 @@ def _check_list(given: Any, kind: type, count: int, what: str, *, whole: bool) -
         )
     if len(given) != count:
         raise InputError(
-            f"pipeline_stage_assignment is {short(given)}, which has {len(given)} entries for {count} {what}"
+            f"pipeline_stage_assignment is {short(given)}, which has "
+            f"{things_text(len(given), 'entry')} for {count} {what}"
         )
     for each in given:
         if not isinstance(each, kind) and not (whole and type(each) is int):

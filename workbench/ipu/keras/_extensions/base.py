@@ -13,6 +13,7 @@ from typing import Any
 
 import keras
 
+from workbench.base.units import things_text
 from workbench.base.whole import whole
 from workbench.engine.frontends.step.losses import check_scale
 from workbench.engine.frontends.step.own_step import check_step
@@ -381,7 +382,8 @@ class ModelExtension(PipelinedExtension):
         each = min(self._checked_steps(self.steps_per_execution), steps)
         if steps % each:
             raise InputError(
-                f"the model {self.name!r} has steps_per_execution {each}, which does not divide {steps} batches",
+                f"the model {self.name!r} has steps_per_execution {each}, which does not divide "
+                f"{things_text(steps, 'batch')}",
                 expected="a whole number of executions",
                 todo=f"compile it with a divisor of {steps}, or set {what}={steps // each * each}",
             )

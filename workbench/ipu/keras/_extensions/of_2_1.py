@@ -16,6 +16,7 @@ import keras
 import numpy as np
 
 from workbench.base.text import short
+from workbench.base.units import things_text
 from workbench.base.whole import MOST_TURNS, whole
 from workbench.errors import CallError, InputError, UnsupportedError, WorkbenchError
 from workbench.ipu.keras._execution.data import batches
@@ -348,7 +349,7 @@ def _flat(given: Any, devices: Any) -> tuple[list[Any], list[int], Any]:
         )
     elif not isinstance(devices, list | tuple) or len(devices) != len(given):
         raise InputError(
-            f"device_mapping is {short(devices)} for a flat list of {len(given)} layers",
+            f"device_mapping is {short(devices)} for a flat list of {things_text(len(given), 'layer')}",
             expected="the IPU of each layer",
             todo="give it, or a list of layers for each stage",
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from workbench.base.checked import checked
+from workbench.base.units import things_text
 from workbench.base.whole import whole
 from workbench.errors import InputError
 from workbench.ipu.devices import get_num_of_ipus_in_device
@@ -141,7 +142,8 @@ class PipelinedExtension:
         devices = self._ipu_options.pipelining.devices_of(max(stages) + 1)
         if len(devices) != max(stages) + 1:
             raise InputError(
-                f"device_mapping has {len(devices)} entries for {max(stages) + 1} stages", expected="an IPU for each"
+                f"device_mapping has {things_text(len(devices), 'entry')} for {things_text(max(stages) + 1, 'stage')}",
+                expected="an IPU for each",
             )
         return stages_of_calls(self._staged_calls(stages), devices)
 

@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from workbench.base.text import short
+from workbench.base.units import things_text
 from workbench.base.whole import whole
 from workbench.errors import InputError
 from workbench.ipu.keras.layers._given import Layer, check, for_keras, initializer
@@ -138,7 +139,7 @@ class GroupNormalization(_Norm):
         axis = _axis_of("channels_axis", self.channels_axis, len(input_shape))
         if axis not in (1, len(input_shape) - 1):
             raise InputError(
-                f"channels_axis is {self.channels_axis} for inputs of {len(input_shape)} dimensions",
+                f"channels_axis is {self.channels_axis} for inputs of {things_text(len(input_shape), 'dimension')}",
                 expected="1 or the last",
             )
         channels = input_shape[axis]
