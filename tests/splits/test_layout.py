@@ -95,7 +95,7 @@ def test_equal_to_trying_every_cut(data: st.DataObject) -> None:
     assert slowest(found) == min(slowest(cuts) for cuts in combinations(range(first + 1, last), ipus - 1))
 
 
-def tied() -> Any:
+def tied(between: int = 5) -> Any:
     """A chain, dear at its beginning, whose last product is by the first layer's table."""
     import keras
 
@@ -110,7 +110,7 @@ def tied() -> Any:
     words = keras.Input((4,), dtype="int32")
     table = keras.layers.Embedding(32, 16, name="table")
     x = table(words)
-    for place in range(5):
+    for place in range(between):
         x = keras.layers.Dense(16 if place else 256, "relu", name=f"d{place}")(x)
     return keras.Model(words, Scores(table, name="scores")(x))
 
@@ -152,3 +152,18 @@ def test_the_split_and_its_arguments_compile_to_the_same_program() -> None:
         again = wb.compile(tied, gradient_accumulation_steps=24, **told, **arguments)
         assert again.profile.total_cycles == split.profile.total_cycles
     assert ByHand.of(again) is None  # one of its IPUs has two stages
+
+
+def test_more_ipus_than_layers_beside_a_tied_table_are_told_how_many_do() -> None:
+    """The table and what scores by it are on the first IPU, and each of the layers between them is on one at most."""
+    target = wb.target("ipu2", tiles_per_ipu=4)
+    asked: dict[str, Any] = {"batch_size": 4, "mode": "training", "target": target, "compiles": 1}
+    with pytest.raises(wb.InputError) as raised:
+        wb.autosplit(functools.partial(tied, 2), 4, **asked)
+    assert str(raised.value) == (
+        "no split over 4 IPUs compiles: layers that share a variable have to be on one, 'table' and 'scores', which "
+        "leaves too few places to cut. Expected: at most 3 IPUs. To mend it: split it over 3."
+    )
+    assert wb.autosplit(functools.partial(tied, 2), 3, **asked).device_mapping == [0, 1, 2, 0]
+    with pytest.raises(wb.InputError, match=r"at most 1 IPU\. To mend it: compile it without stages for one IPU\.$"):
+        wb.autosplit(functools.partial(tied, 0), 2, **asked)

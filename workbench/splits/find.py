@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench.base.units import some_text, things_text
 from workbench.engine.frontends.staging.chain import LayerChain, chain_of
 from workbench.errors import Cancelled, InputError, WorkbenchError
 from workbench.executable.pipelines import FILLINGS, OFFLOAD, devices_of, offload_options, recomputation_options
@@ -33,6 +34,7 @@ RELIEFS: tuple[dict[str, Any], ...] = (
     {"offload": ("optimizer_state", "activations", "gradient_accumulation_buffers", "weights")},
 )
 COMPILES = 8
+FEW = 3  # pairs of layers that a sentence names
 
 
 def autosplit(
@@ -78,8 +80,23 @@ def searched(
     )
     search.run()
     if all(each.executable is None for each in search.attempts):
-        raise InputError(f"no split compiles: {search.attempts[0].problem}")
+        raise _none_compiles(search)
     return Split(names=chain.names, attempts=tuple(search.attempts), untried=search.untried)
+
+
+def _none_compiles(search: _Search) -> InputError:
+    """What is said where no split compiles; of layers that share variables, over how many IPUs they can be cut."""
+    chain, ipus = search.chain, search.layout.ipus
+    most = ipus if devices_of(search.request.options) else Layout.most(chain, ipus)
+    if most == ipus:
+        return InputError(f"no split compiles: {search.attempts[0].problem}")
+    pairs = some_text([f"{chain.names[first]!r} and {chain.names[last]!r}" for first, last in chain.shared], FEW)
+    return InputError(
+        f"no split over {ipus} IPUs compiles: layers that share a variable have to be on one, {pairs}, which leaves "
+        "too few places to cut",
+        expected=f"at most {things_text(most, 'IPU')}",
+        todo=f"split it over {most}" if most > 1 else "compile it without stages for one IPU",
+    )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -35,16 +35,30 @@ class Layout:
     def of(cls, chain: LayerChain, ipus: int, *, mapped: bool = False) -> Layout:
         """The layout that a chain's shared variables ask for; `mapped`: the IPU of each stage is given already."""
         count = len(chain.names)
-        plain = cls(layers=count, ipus=ipus, tail=count)
-        if ipus < 2 or mapped:
-            return plain
+        if ipus >= 2 and not mapped and (found := cls._together(chain, ipus))._takes_cuts:
+            return found
+        return cls(layers=count, ipus=ipus, tail=count)
+
+    @classmethod
+    def most(cls, chain: LayerChain, ipus: int) -> int:
+        """The most IPUs, of up to so many, over which cuts leave each shared variable on one."""
+        return next((each for each in range(ipus, 1, -1) if cls._together(chain, each)._takes_cuts), 1)
+
+    @classmethod
+    def _together(cls, chain: LayerChain, ipus: int) -> Layout:
+        """The layout with layers that share a variable on one IPU, whether or not there are places enough to cut."""
+        count = len(chain.names)
         far = [pair for pair in chain.shared if pair[1] - pair[0] >= count // ipus]
         glued = {cut for pair in chain.shared if pair not in far for cut in range(pair[0] + 1, pair[1] + 1)}
         tail, head = min((last for _, last in far), default=count), max((first for first, _ in far), default=-1)
         while tail in glued:
             tail -= 1
-        found = cls(layers=count, ipus=ipus, tail=tail, head=head, glued=frozenset(glued))
-        return found if len(found._allowed) >= ipus - 1 else plain
+        return cls(layers=count, ipus=ipus, tail=tail, head=head, glued=frozenset(glued))
+
+    @property
+    def _takes_cuts(self) -> bool:
+        """Whether there are places enough to cut."""
+        return len(self._allowed) >= self.ipus - 1
 
     @property
     def _allowed(self) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from workbench.base.text import shown
-from workbench.base.units import bytes_text, cycles_text, percent_text
+from workbench.base.units import bytes_text, cycles_text, percent_text, things_text
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records, text_table
@@ -227,4 +227,7 @@ def check_stages(names: tuple[str, ...], ipus: int) -> None:
     if ipus < 2:
         raise InputError(f"ipus is {ipus}", expected="at least 2", todo="compile without stages for one IPU")
     if len(names) < ipus:
-        raise InputError(f"{len(names)} layers cannot be {ipus} stages", expected=f"at most {len(names)} IPUs")
+        raise InputError(
+            f"{things_text(len(names), 'layer')} cannot be {ipus} stages",
+            expected=f"at most {things_text(len(names), 'IPU')}",
+        )
