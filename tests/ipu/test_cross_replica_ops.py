@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
@@ -17,9 +18,9 @@ from workbench.ipu.ipu_strategy import IPUStrategy
 PARTS = np.array([1.0, 10.0, 100.0, 1000.0], np.float32)  # of four replicas
 
 
-def on_replicas(function: Any) -> tuple[np.ndarray, Any]:
-    """What each of four replicas gets of a function of its part, and the strategy that ran it."""
-    configure(4)
+def on_replicas(function: Any, ipus: int = 4) -> tuple[np.ndarray, Any]:
+    """What each of four replicas, or as many as IPUs, gets of a function of its part, and the strategy that ran it."""
+    configure(ipus)
     strategy = IPUStrategy()
     given = iter(tf.data.Dataset.from_tensor_slices(PARTS))
     outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
@@ -99,3 +100,37 @@ def test_a_group_must_divide_the_replicas() -> None:
         cross_replica_ops.cross_replica_mean(1.0, 0)
     with pytest.raises(wb.WorkbenchError, match="replica_group_size is 'two'"):
         cross_replica_ops.cross_replica_sum(1.0, "two")
+
+
+class Grouped(keras.layers.Layer):  # type: ignore[misc]
+    """A sum over pairs of replicas."""
+
+    def call(self, x: Any) -> Any:
+        return cross_replica_ops.cross_replica_sum(x, 2)
+
+
+def pairs_in_keras(ipus: int) -> None:
+    configure(ipus)
+    with IPUStrategy().scope():
+        model = keras.Sequential([keras.Input((2,)), Grouped()])
+        model.compile(steps_per_execution=2)
+        model.predict(np.ones((4, 2), np.float32), batch_size=2, verbose=0)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda replicas: on_replicas(lambda x: cross_replica_ops.cross_replica_mean(x, 2), replicas),
+        pairs_in_keras,
+        lambda replicas: wb.compile(
+            lambda x: cross_replica_ops.cross_replica_sum(x, 2), np.ones(2, np.float32), replicas=replicas
+        ),
+    ],
+    ids=["strategy", "keras", "compile"],
+)
+def test_a_program_of_one_replica_has_no_groups_of_two(asked: Any) -> None:
+    with pytest.raises(
+        InputError, match=r"^replica_group_size is 2, and the program has 1 replica\. .*auto_select_ipus"
+    ):
+        asked(1)
+    asked(2)

@@ -11,7 +11,7 @@ import jax
 
 from workbench.base.checked import checked
 from workbench.base.text import short
-from workbench.engine.frontends.describe.replicas import replicas_here, total_in_groups
+from workbench.engine.frontends.describe.replicas import ask_for_group, replicas_here, total_in_groups
 from workbench.errors import InputError
 from workbench.ipu._replicas import copied
 from workbench.tf._graph.convert import array, check_tensors, lift
@@ -23,7 +23,8 @@ def cross_replica_sum(x: Any, replica_group_size: int | None = None, name: str |
     """What all replicas have as `x`, summed; every replica gets the sum.
 
     `replica_group_size`: the sum of each is over a group of so many, replicas that follow each other; None: over all.
-    Errors: `InputError` for a size that does not divide the number of replicas of the program.
+    Errors: `InputError` for a size that does not divide the number of replicas of the program; outside one there is
+    no group to be smaller than it.
     """
     return _sum(x, _group_size(replica_group_size), name=name)
 
@@ -57,6 +58,8 @@ def _group_size(given: int | None) -> int | None:
 def _sizes(asked: int | None) -> tuple[int, int]:
     """The replicas there are, and those of a group."""
     replicas = replicas_here()
+    if replicas == 1 and asked is not None:
+        ask_for_group(asked)
     size = replicas if asked is None or replicas == 1 else asked
     if replicas % size:
         raise InputError(

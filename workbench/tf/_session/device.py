@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 
+from workbench.engine.frontends.describe.replicas import check_groups, groups_asked
 from workbench.engine.passes.shard import shards_of
 from workbench.errors import InputError
 from workbench.ipu.config import current_options
@@ -55,7 +56,11 @@ class Device:
         if key not in self.programs:
             # The options speak of all devices; this one's IPUs are shared out here.
             own = options.with_values({"auto_select_ipus": (), "select_ipus": ()})
-            self.programs[key] = compile_cluster(self.replicated(found), own)
+            with groups_asked() as groups:
+                found = self.replicated(found)
+                made = compile_cluster(found, own)
+            check_groups(groups, found.replicas)
+            self.programs[key] = made
             LOGGER.info("Device %s: compiled %s", self.name, self.programs[key])
         return self.programs[key]
 

@@ -5,7 +5,9 @@ Gradients are averaged over the replicas, so an update is that of one batch of a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -14,6 +16,7 @@ import jax.numpy as jnp
 from workbench.errors import InputError
 
 AXIS = "replicas"
+_ASKED: ContextVar[set[int] | None] = ContextVar("sizes of groups of replicas that a trace asked for", default=None)
 
 
 def check_replicas(replicas: Any) -> int:
@@ -40,10 +43,48 @@ def meta(replicas: int) -> dict[str, int]:
 
 def replicas_here() -> int:
     """Replicas of the program that is being traced; 1 outside one."""
+    return _bound() or 1
+
+
+def _bound() -> int | None:
+    """Replicas, where a trace names their axis; None where it does not, or nothing is traced."""
     try:
         return int(jax.lax.psum(1, AXIS))
     except NameError:
-        return 1
+        return None
+
+
+@contextmanager
+def groups_asked() -> Iterator[set[int]]:
+    """The sizes of groups of replicas that traces inside ask for: a program may be traced before anybody knows how
+    many replicas it has."""
+    asked: set[int] = set()
+    before = _ASKED.set(asked)
+    try:
+        yield asked
+    finally:
+        _ASKED.reset(before)
+
+
+def check_groups(asked: Iterable[int], replicas: int) -> None:
+    """An `InputError` for groups of several in a program of one replica."""
+    for size in sorted(asked):
+        if replicas == 1 < size:
+            raise InputError(
+                f"replica_group_size is {size}, and the program has 1 replica",
+                expected="None or 1, or a program of several replicas",
+                todo="give wb.compile replicas=, or a device more IPUs than the program takes, by "
+                "config.auto_select_ipus: each copy on them is a replica",
+            )
+
+
+def ask_for_group(size: int) -> None:
+    """A group of so many was asked for, and as far as is known there is one replica: noted, or refused in a program."""
+    asked = _ASKED.get()
+    if asked is not None:
+        asked.add(size)
+    elif _bound() is not None:
+        check_groups([size], 1)
 
 
 def replica_index() -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 
 from workbench.base.dtypes import dtype_name
 from workbench.base.units import things_text
+from workbench.engine.frontends.describe.replicas import check_groups, groups_asked
 from workbench.engine.frontends.numbers.replicated import seeds_of
 from workbench.engine.graph.execution import Execution as Described
 from workbench.errors import InputError
@@ -132,7 +133,9 @@ class Execution:
         # The options speak of all devices; this one's IPUs are shared out here.
         own = options.with_values({"auto_select_ipus": (), "select_ipus": ()})
         try:
-            executable = _hooks.compiler.get()(program, own.with_values(written), replicas=self.replicas)
+            with groups_asked() as groups:
+                executable = _hooks.compiler.get()(program, own.with_values(written), replicas=self.replicas)
+            check_groups(groups, self.replicas)
         except InputError as error:
             wanted = error.mends.get("gradient_accumulation_steps")
             if self.stages is None or wanted is None:
