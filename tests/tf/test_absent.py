@@ -57,6 +57,28 @@ def test_another_name_says_where_others_are(path: str, owner: str) -> None:
     assert getattr(tf.nn, "no_such_name", None) is None
 
 
+@pytest.mark.parametrize(
+    ("path", "near"),
+    [
+        ("reduce_meen", "tf.reduce_mean"),
+        ("relu", "tf.nn.relu"),
+        ("AdamOptimizer", "tf.train.AdamOptimizer"),
+        ("nn.max_pool3d", "tf.nn.max_pool2d"),
+        ("compat.v1.placeholders", "tf.placeholder"),
+        ("data.Datasets", "tf.data.Dataset"),
+    ],
+)
+def test_a_name_that_is_like_one_of_ours_is_told_of_it(path: str, near: str) -> None:
+    with pytest.raises(AttributeError, match=rf"; the nearest of its own is {re.escape(near)}$"):
+        reached(f"tf.{path}")
+    reached(near)
+
+
+def test_a_method_that_is_like_one_of_a_dataset_is_told_of_it() -> None:
+    with pytest.raises(AttributeError, match=r"; the nearest of its own is tf\.data\.Dataset\.batch$"):
+        tf.data.Dataset.range(4).batches  # noqa: B018
+
+
 def test_a_method_that_datasets_have_not_says_what_to_do_instead() -> None:
     with pytest.raises(
         AttributeError, match=r"Dataset' has no attribute 'interleave'. .*tf.data.Dataset.from_generator"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -67,6 +68,7 @@ INSTEAD: Mapping[str, str] = {
     "train.latest_checkpoint": _KEPT,
     "train.load_checkpoint": _KEPT,
 }
+_NEAR = 0.75  # how alike, of 1, a name has to be to be told for another one
 SMALL = "it has the tf. names that programs for the IPU use; keras.ops and jax.numpy have the others"
 
 
@@ -74,11 +76,17 @@ class AbsentNameError(WorkbenchError, AttributeError):
     """A name of TensorFlow's or of the SDK's that is not here, asked for as an attribute."""
 
 
-def absent(module: str, name: str) -> AttributeError:
-    """What to raise for a name behind `tf.`, asked of a module of this package."""
+def absent(module: str, name: str, known: Iterable[str] = ()) -> AttributeError:
+    """What to raise for a name behind `tf.`, asked of a module of this package; `known`: those there are, behind `tf.`
+    too, of several that end alike the last counts."""
     last, instead = name.rpartition(".")[2], INSTEAD.get(name, "")
     if not instead:
-        return AttributeError(f"module {module!r} has no attribute {last!r}: {SMALL}")
+        paths = {each.rpartition(".")[2]: each for each in known}
+        near = [paths[each] for each in difflib.get_close_matches(last, list(paths), n=1, cutoff=_NEAR)]
+        return AttributeError(
+            f"module {module!r} has no attribute {last!r}: {SMALL}"
+            + (f"; the nearest of its own is tf.{near[0]}" if near else "")
+        )
     return AbsentNameError(f"module {module!r} has no attribute {last!r}", todo=instead)
 
 
@@ -94,7 +102,8 @@ class Names(SimpleNamespace):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"namespace has no attribute {name!r}")
-        raise absent(f"workbench.tf.{self._called}", f"{self._called}.{name}")
+        own = [f"{self._called}.{each}" for each in vars(self)]
+        raise absent(f"workbench.tf.{self._called}", f"{self._called}.{name}", own)
 
 
 __all__ = ["INSTEAD", "AbsentNameError", "Names", "absent"]

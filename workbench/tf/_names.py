@@ -390,7 +390,8 @@ def find(module: str, name: str) -> Any:
     if name in ("keras", "optimizers"):
         keras = importlib.import_module("workbench.tf.keras")  # Keras' own names, and `ipu`
         return keras if name == "keras" else keras.optimizers
-    raise absent(module, name)
+    inner = (f"{space}.{each}" for space, names in PUBLIC.items() if isinstance(names, Names) for each in vars(names))
+    raise absent(module, name, [*inner, *PUBLIC, *SUBMODULES])
 
 
 __all__ = ["PUBLIC", "find"]

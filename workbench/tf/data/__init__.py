@@ -182,7 +182,7 @@ class Dataset:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"Dataset has no attribute {name!r}")
-        raise absent(f"{__name__}.Dataset", f"data.Dataset.{name}")
+        raise absent(f"{__name__}.Dataset", f"data.Dataset.{name}", [f"data.Dataset.{each}" for each in dir(Dataset)])
 
     @property
     def __jax_array__(self) -> Any:
@@ -500,7 +500,7 @@ keras_reads(Dataset, adapter)
 def __getattr__(name: str) -> Any:
     if name == "experimental":
         return importlib.import_module("workbench.tf.data.experimental")
-    raise absent(__name__, f"data.{name}")
+    raise absent(__name__, f"data.{name}", [f"data.{each}" for each in __all__])
 
 
 __all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "DatasetIterator", "Options"]
