@@ -123,3 +123,25 @@ def test_a_constant_may_stand_on_the_left_of_a_tensor(left: Any) -> None:
 
     made = tf.function(every)(tf.constant(4.0))
     assert [np.ravel(each).item() for each in made] == [6, -2, 8, 0.5, True, False]
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "takes"),
+    [
+        (lambda: tf.pad([1.0], [[0, 1]], mode="edge"), "tf.pad", "(tensor, paddings, constant_values=0)"),
+        (lambda: tf.sqrt(1.0, 2.0), "tf.sqrt", "(x)"),
+        (lambda: tf.add(1.0), "tf.add", "(x, y)"),
+        (lambda: tf.logical_or(True), "tf.logical_or", "(x, y)"),
+        (lambda: tf.nn.relu(), "tf.nn.relu", "(features)"),
+        (lambda: tf.reduce_sum(), "tf.reduce_sum", "(input_tensor, axis=None, "),
+        (lambda: tf.random.normal(), "tf.random.normal", "(shape, mean=0.0, "),
+    ],
+)
+def test_a_call_that_does_not_fit_is_told_by_the_name_it_was_made_by(
+    call: Callable[[], Any], name: str, takes: str
+) -> None:
+    with pytest.raises(TypeError) as raised:
+        call()
+    told = str(raised.value)
+    assert told.startswith(f"{name}: ")
+    assert f"Expected: arguments of {name}{takes}" in told

@@ -26,9 +26,10 @@ class Kind(NamedTuple):
     read: Callable[[Any], Any]
 
 
-def checked(function: F) -> F:
+def checked(function: F, name: str = "") -> F:
     """The function, with an `InputError` that names argument and value for one of another kind than its annotation.
 
+    `name`: what its callers know it by, where that is not what it was defined as.
     Told apart are numbers, yes and no, texts, paths, choices (`Literal`), lists, mappings, functions, None, and classes
     that the function's module knows; of all else (`Any`) the function judges itself. NumPy's numbers come as Python's.
     """
@@ -39,10 +40,10 @@ def checked(function: F) -> F:
         if not found:
             signature = inspect.signature(function)
             found.update(signature=signature, kinds=_kinds(function, signature))
-        bound = _bound(function.__name__, found["signature"], args, named)
-        for name, kind in found["kinds"].items():
-            if name in bound.arguments:
-                bound.arguments[name] = _read(name, kind, bound.arguments[name])
+        bound = _bound(name or function.__name__, found["signature"], args, named)
+        for each, kind in found["kinds"].items():
+            if each in bound.arguments:
+                bound.arguments[each] = _read(each, kind, bound.arguments[each])
         return function(*bound.args, **bound.kwargs)
 
     return call  # type: ignore[return-value]

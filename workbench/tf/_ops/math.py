@@ -110,7 +110,7 @@ def public(kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a function the operation `tf.<kind>`."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        OPERATIONS[kind] = lift(kind, checked(function))
+        OPERATIONS[kind] = lift(kind, checked(function, f"tf.{kind}"))
         return function
 
     return add
@@ -120,12 +120,20 @@ def _identity(x: Any) -> Any:
     return jnp.asarray(x)
 
 
+def _unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: function(array(x))
+
+
+def _logical(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda x, y: function(truths(x), truths(y))
+
+
 for _name, _function in _BINARY.items():
     public(_name)(_binary(_function))
 for _name, _function in {"logical_and": jnp.logical_and, "logical_or": jnp.logical_or}.items():
-    public(_name)(lambda x, y, _function=_function: _function(truths(x), truths(y)))
+    public(_name)(_logical(_function))
 for _name, _single in _UNARY.items():
-    public(_name)(lambda x, _single=_single: _single(array(x)))
+    public(_name)(_unary(_single))
 
 
 def axes_of(axis: Any) -> Any:

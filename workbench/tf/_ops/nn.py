@@ -22,7 +22,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {"dropout": dropout}
 def _public(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
-            FUNCTIONS[name] = lift(name, checked(function))
+            FUNCTIONS[name] = lift(name, checked(function, f"tf.nn.{name}"))
         return function
 
     return add
@@ -43,6 +43,10 @@ def _same_shape(first: Any, second: Any) -> tuple[Any, Any]:
     return one, other
 
 
+def _activation(function: Callable[[Any], Any], take: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda features: function(take(features))
+
+
 for _name, _function, _take in (
     ("relu", jax.nn.relu, numbers),
     ("relu6", jax.nn.relu6, numbers),
@@ -54,7 +58,7 @@ for _name, _function, _take in (
     ("swish", jax.nn.silu, reals),
     ("silu", jax.nn.silu, reals),
 ):
-    _public(_name)(lambda features, _do=_function, _as=_take: _do(_as(features)))
+    _public(_name)(_activation(_function, _take))
 
 
 @_public("leaky_relu")

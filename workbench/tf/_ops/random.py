@@ -181,10 +181,9 @@ def _broadcast(size: tuple[int, ...], **given: Any) -> None:
             )
 
 
-def _scaled(kind: str, standard: Callable[[Any, tuple[int, ...], str], Any], text: str) -> Callable[..., Any]:
-    """A function that draws standard numbers, scaled and moved."""
+def _scaled(called: str, kind: str, standard: Callable[[Any, tuple[int, ...], str], Any], text: str) -> Any:
+    """A function that draws standard numbers, scaled and moved; `called`: its name in `tf.random`."""
 
-    @checked
     def drawn(
         shape: Any,
         mean: Any = 0.0,
@@ -205,11 +204,12 @@ def _scaled(kind: str, standard: Callable[[Any, tuple[int, ...], str], Any], tex
         return draw(kind, shape, dtype, scaled, name, deferred, seed)
 
     drawn.__doc__ = text
-    return drawn
+    return checked(drawn, f"tf.random.{called}")
 
 
-random_normal = _scaled("RandomNormal", jax.random.normal, "Numbers of a normal distribution.")
+random_normal = _scaled("normal", "RandomNormal", jax.random.normal, "Numbers of a normal distribution.")
 truncated_normal = _scaled(
+    "truncated_normal",
     "TruncatedNormal",
     lambda key, size, kind: jax.random.truncated_normal(key, -2.0, 2.0, size, kind),
     "Numbers of a normal distribution within two standard deviations.",
