@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import functools
 import inspect
 import operator
@@ -13,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import numpy as np
 
-from workbench.base.text import short
+from workbench.base.text import meant, short
 from workbench.errors import CallError, InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -91,8 +90,7 @@ def _meant(signature: inspect.Signature, named: Iterable[str]) -> str:
     """The argument that the first unknown name is close to, as a question; "" where there is none."""
     known = [each.name for each in signature.parameters.values() if each.kind is not each.POSITIONAL_ONLY]
     unknown = [name for name in named if name not in signature.parameters]
-    close = difflib.get_close_matches(unknown[0], known, n=1) if unknown else []
-    return f"did you mean {close[0]!r}?" if close else ""
+    return meant(unknown[0], known) if unknown else ""
 
 
 def as_annotated(name: str, function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import html
 import unicodedata
+from collections.abc import Iterable
 from typing import Any
 
 LONGEST = 200  # of what is shown of a value
@@ -33,6 +35,12 @@ def short(value: Any) -> str:
     """A value as an error shows it: its `repr`, cut where that is long."""
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def meant(name: object, known: Iterable[str]) -> str:
+    """The name that one which nobody knows is close to, as a question; "" where there is none."""
+    close = difflib.get_close_matches(str(name).lower(), list(known), n=1)
+    return f"did you mean {close[0]!r}?" if close else ""
 
 
 def literal(value: Any) -> str:

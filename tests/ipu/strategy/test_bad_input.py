@@ -336,3 +336,23 @@ def test_a_compile_with_arguments_of_its_own_is_called_with_them(twins: Twins) -
 def test_steps_are_numpys_numbers_too(twins: Twins) -> None:
     model = twins.made(functional, here=True, steps_per_execution=np.int64(3))
     assert model.predict(twins.x, batch_size=np.int32(8), verbose=0).shape[0] == len(twins.x)
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "name"),
+    [
+        ("set_pipelining_options", {"pipeline_shedule": "Grouped"}, "pipeline_schedule"),
+        ("set_pipelining_options", {"device_maping": [0, 1]}, "device_mapping"),
+        (
+            "set_gradient_accumulation_options",
+            {"offload_weight_update_variable": True},
+            "offload_weight_update_variables",
+        ),
+        ("set_infeed_queue_options", {"prefetch_dept": 2}, "prefetch_depth"),
+    ],
+)
+def test_an_argument_that_is_nearly_one_is_asked_about(call: str, given: dict[str, Any], name: str) -> None:
+    with ipu.ipu_strategy.IPUStrategy().scope():
+        model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
+    with pytest.raises(InputError, match=rf"^{call} has no argument .*{name}.*\. To mend it: did you mean '{name}'\?$"):
+        getattr(model, call)(**given)

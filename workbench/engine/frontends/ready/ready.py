@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from workbench.base.text import meant
 from workbench.engine.frontends.ready import models
 from workbench.errors import InputError
 
@@ -77,13 +77,13 @@ def ready(name: str, **size: int) -> ReadyModel:
     """
     if name not in _READY:
         raise InputError(
-            f"there is no ready model {name!r}", expected=f"one of: {', '.join(READY_NAMES)}", todo=_meant(name, _READY)
+            f"there is no ready model {name!r}", expected=f"one of: {', '.join(READY_NAMES)}", todo=meant(name, _READY)
         )
     build, defaults = _READY[name]
     for key, value in size.items():
         if key not in defaults:
             raise InputError(
-                f"{name} has no size {key!r}", expected=f"any of: {', '.join(defaults)}", todo=_meant(key, defaults)
+                f"{name} has no size {key!r}", expected=f"any of: {', '.join(defaults)}", todo=meant(key, defaults)
             )
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise InputError(f"{name}: {key} is {value!r}", expected="a whole number of at least 1")
@@ -94,9 +94,3 @@ def ready(name: str, **size: int) -> ReadyModel:
             expected="hidden a multiple of heads",
         )
     return ReadyModel(name=name, size=tuple(chosen.items()), builder=functools.partial(build, **chosen), loss=_LOSS)
-
-
-def _meant(name: Any, known: Iterable[str]) -> str:
-    """The name that one which is not known is close to, as a question; "" where there is none."""
-    close = difflib.get_close_matches(str(name).lower(), list(known), n=1)
-    return f"did you mean {close[0]!r}?" if close else ""

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from workbench.base.text import short
+from workbench.base.text import meant, short
 from workbench.errors import InputError, KindError
 from workbench.ipu._feeds import check_depth
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
@@ -101,6 +101,7 @@ def accumulation_of(steps: Any, normalize: Any, method: Any, more: Any) -> Accum
             raise InputError(
                 f"set_gradient_accumulation_options has no argument {short(name)}",
                 expected=f"any of: {', '.join((*_EXPLICIT, *_OF_THE_OPTIMIZER))}",
+                todo=meant(name, (*_EXPLICIT, *_OF_THE_OPTIMIZER)),
             )
     for name in ("offload_weight_update_variables", "replicated_optimizer_state_sharding"):
         check_whether(name, more.get(name))
@@ -158,7 +159,8 @@ def _queue_options(
         if name in by_keras:
             raise InputError(f"{call} was given {short(name)}, which Keras sets", todo=f"leave {name} out")
         if name not in known:
-            raise InputError(f"{call} has no argument {short(name)}", expected=f"any of: {', '.join(known)}")
+            expected = f"any of: {', '.join(known)}"
+            raise InputError(f"{call} has no argument {short(name)}", expected=expected, todo=meant(name, known))
     for name in ("prefetch_depth", "buffer_depth"):
         if given.get(name) is not None:
             check_depth(name, given[name])

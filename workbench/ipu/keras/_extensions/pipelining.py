@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from workbench.base.text import short
+from workbench.base.text import meant, short
 from workbench.errors import InputError, KindError
 from workbench.ipu._pipeline.asked import Asked, checked, member
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
@@ -41,6 +41,14 @@ _MORE = (
     "weight_update_poplar_options",
     "continuous_weight_updates",
     *_OFFLOADS,
+)
+_KNOWN = (
+    "gradient_accumulation_steps_per_replica",
+    "device_mapping",
+    "accumulate_outfeed",
+    "experimental_normalize_gradients",
+    "gradient_accumulation_reduction_method",
+    *_MORE,
 )
 _MEMBERS: Mapping[str, type[Enum]] = {"pipeline_schedule": PipelineSchedule, "recomputation_mode": RecomputationMode}
 
@@ -153,7 +161,9 @@ def _check_names(names: Sequence[str]) -> None:
             raise InputError(f"set_pipelining_options was given {short(name)}, which does not fit a Keras model")
         if name not in _MORE:
             raise InputError(
-                f"set_pipelining_options has no argument {short(name)}", expected=f"any of: {', '.join(_MORE)}"
+                f"set_pipelining_options has no argument {short(name)}",
+                expected=f"any of: {', '.join(_KNOWN)}",
+                todo=meant(name, _KNOWN),
             )
 
 
