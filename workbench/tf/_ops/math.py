@@ -17,7 +17,7 @@ import numpy as np
 from workbench.base.checked import checked
 from workbench.base.host import refuse_beyond_host
 from workbench.base.text import short
-from workbench.base.units import things_text
+from workbench.base.units import plural, things_text
 from workbench.errors import InputError
 from workbench.tf._graph import Tensor, in_function, record
 from workbench.tf._graph.convert import array, lift
@@ -244,7 +244,8 @@ def _split(value: Any, num_or_size_splits: Any, axis: int = 0) -> Any:
     if not np.ndim(num_or_size_splits):
         if sizes[0] < 1 or have % sizes[0]:
             raise ValueError(
-                f"axis {axis} of {things_text(have, 'element')} is not cut into {things_text(sizes[0], 'equal part')}"
+                f"axis {axis} of {things_text(have, 'element')} is not cut into {sizes[0]} "
+                f"{plural(sizes[0], 'equal part')}"
             )
         return list(jnp.split(whole, sizes[0], axis))
     if sizes.count(-1) == 1:

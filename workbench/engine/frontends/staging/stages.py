@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import keras
 
-from workbench.base.units import things_text
+from workbench.base.units import plural, things_text
 from workbench.engine.frontends.describe.checks import check_model
 from workbench.engine.frontends.describe.name_stack import Place
 from workbench.errors import InputError
@@ -57,7 +57,7 @@ def evenly(layers: int, count: int) -> list[int]:
     """The stage of each of so many layers, in order."""
     if layers < count:
         raise InputError(
-            f"{things_text(layers, 'layer')} cannot be {things_text(count, 'stage')}",
+            f"{things_text(layers, 'layer')} cannot be {count} {plural(count, 'stage')}",
             expected=f"at most {things_text(layers, 'stage')}",
         )
     return [place * count // layers for place in range(layers)]

@@ -10,7 +10,7 @@ import jax
 import keras
 
 from workbench.base.identity import each_once
-from workbench.base.units import things_text
+from workbench.base.units import plural
 from workbench.engine.frontends.describe.replicas import AXIS
 from workbench.errors import InputError
 
@@ -22,7 +22,7 @@ def check_members(members: int, replicas: int, *, staged: bool) -> int:
     name = "norms.experimental.distributed_batch_norm_replica_group_size"
     if replicas % members:
         raise InputError(
-            f"{name} is {members}, for {things_text(replicas, 'replica')}", expected="a divisor of the replicas"
+            f"{name} is {members}, for {replicas} {plural(replicas, 'replica')}", expected="a divisor of the replicas"
         )
     if staged:
         raise InputError(

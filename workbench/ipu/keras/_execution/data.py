@@ -14,7 +14,7 @@ import jax
 import keras
 import numpy as np
 
-from workbench.base.units import things_text
+from workbench.base.units import plural, things_text
 from workbench.base.whole import whole
 from workbench.engine.frontends.trace.jaxpr import KerasDataAdapter, keras_adapter
 from workbench.errors import InputError
@@ -161,10 +161,10 @@ def check_steps(data: Batches, steps: int | None) -> int:
             todo="give steps_per_epoch to fit, or steps to evaluate and predict",
         )
     if found < 1:
-        raise InputError(f"an epoch has {things_text(found, 'step')}", expected="at least one batch")
+        raise InputError(f"an epoch has {found} {plural(found, 'step')}", expected="at least one batch")
     if data.known is not None and found > data.known:
         raise InputError(
-            f"an epoch has {things_text(found, 'step')}, and the data have {things_text(data.known, 'batch')}",
+            f"an epoch has {found} {plural(found, 'step')}, and the data have {things_text(data.known, 'batch')}",
             expected=f"at most {things_text(data.known, 'step')}",
             todo="repeat the dataset with .repeat(), or give fewer steps",
         )

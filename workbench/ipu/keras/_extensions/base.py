@@ -13,7 +13,7 @@ from typing import Any
 
 import keras
 
-from workbench.base.units import things_text
+from workbench.base.units import plural
 from workbench.base.whole import whole
 from workbench.engine.frontends.step.losses import check_scale
 from workbench.engine.frontends.step.own_step import check_step
@@ -383,7 +383,7 @@ class ModelExtension(PipelinedExtension):
         if steps % each:
             raise InputError(
                 f"the model {self.name!r} has steps_per_execution {each}, which does not divide "
-                f"{things_text(steps, 'batch')}",
+                f"{steps} {plural(steps, 'batch')}",
                 expected="a whole number of executions",
                 todo=f"compile it with a divisor of {steps}, or set {what}={steps // each * each}",
             )
