@@ -64,7 +64,7 @@ def _words(value: Any, depth: int = 0) -> str:
         parts = [_words(each, depth) for each in value]
         if not depth and len(parts) > FEW:  # as the stages of many layers: what comes several times in a row, once
             several = ((word, len(list(same))) for word, same in groupby(parts))
-            parts = [f"{word} x {count}" if count > 1 else word for word, count in several]
+            parts = [f"{word} × {count}" if count > 1 else word for word, count in several]
         return f"[{some_text(parts, FEW if depth else len(parts))}]"
     if callable(getattr(value, "__array__", None)):
         return _array(np.asarray(value))

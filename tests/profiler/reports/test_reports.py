@@ -75,7 +75,7 @@ def test_a_target_names_its_architecture_where_that_is_another_word(name: str, a
     plain = handmade_profile()
     target = {**plain.meta["target"], "name": name, "architecture": architecture}
     found = dict(replace(plain, meta={**plain.meta, "target": target}).summary.lines)["Target"]
-    assert found.startswith(f"{said}{target['tiles_per_ipu']} tiles x ")
+    assert found.startswith(f"{said}{target['tiles_per_ipu']} tiles × ")
 
 
 def test_verdict_is_first() -> None:
@@ -390,7 +390,7 @@ def test_gradients_summed_on_one_ipu_are_one_stage() -> None:
     target = wb.target("ipu2", tiles_per_ipu=4)
     profile = wb.compile(build, batch_size=4, mode="training", gradient_accumulation_steps=2, target=target).profile
     said = profile.pipeline.sentence
-    assert said.startswith("Sequential pipeline of 1 stage, 2 micro-batches: 0.0 % of 1 IPU x ")
+    assert said.startswith("Sequential pipeline of 1 stage, 2 micro-batches: 0.0 % of 1 IPU × ")
 
 
 def test_roofline_points() -> None:
@@ -533,7 +533,7 @@ def test_reports_of_an_ipu_share_what_stands_at_its_positions() -> None:
 def test_one_is_said_of_one_and_thousands_are_grouped() -> None:
     many = large_profile(ipus=1, tiles=1472, steps=2_400)
     assert " of 1,472 tiles, from " in many.tile_map.sentence
-    assert "1,472 tiles x " in many.summary.to_text()
+    assert "1,472 tiles × " in many.summary.to_text()
     last = int(many.steps["id"].max())
     assert last >= 1_000
     assert many.tile_map.of("cycles", last).sentence.startswith(f"Tile map of IPU 0, cycles of {last:,}: ")

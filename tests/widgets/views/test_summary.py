@@ -13,5 +13,5 @@ def test_one_of_a_kind_is_not_many() -> None:
     scale.vertex("popops::BinaryOp1D", tile=0, op="MULTIPLY", a=x, b=x, out=x)
     cards = face("summary").widget(wb.profile(graph.sequence(scale)).summary).data["cards"]
     said = {card["label"]: (card["value"], card["note"]) for card in cards}
-    assert said["Target"][1].startswith("1 tile x ")
+    assert said["Target"][1].startswith("1 tile × ")
     assert said["Program"] == ("1 step", "1 variable")

@@ -231,7 +231,7 @@ def test_the_stored_picture_holds_the_notes_of_all_cards_whole() -> None:
 def test_unmodelled_operations_and_what_if_machines_are_alerts() -> None:
     data = face("summary").stored(handmade_profile(fits=False).summary)["data"]
     alerts = {group["title"]: group["items"] for group in data["groups"] if group["alert"]}
-    assert alerts["By the generic rule, not modelled on their own"] == ["sort x 2 in dense_2"]
+    assert alerts["By the generic rule, not modelled on their own"] == ["sort × 2 in dense_2"]
     assert alerts["Not a real machine"] == ["tiles_per_ipu=16", "bytes_per_tile=6000"]
 
 

@@ -204,7 +204,7 @@ class Pipeline(Report):
         return (
             f"{plan.get('schedule', 'Pipeline')} pipeline of {things_text(len(stages), 'stage')}, "
             f"{batches}: {percent_text(bubbles['fraction'])} of "
-            f"{things_text(data['ipus'], 'IPU')} x {cycles_text(last - first)} is idle{why}; "
+            f"{things_text(data['ipus'], 'IPU')} × {cycles_text(last - first)} is idle{why}; "
             f"stage {int(slowest['stage'])} is slowest with {cycles_text(int(work.max()))} of compute and exchange"
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.base.units import cycles_text, some_text
+from workbench.base.units import cycles_text, some_text, things_text
 from workbench.base.whole import whole
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
@@ -166,8 +166,9 @@ class ProgramTree(Report):
         counts: dict[str, int] = {}
         for row in self.nodes:
             counts[row["kind"]] = counts.get(row["kind"], 0) + 1
-        shown = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda item: -item[1]))
-        return f"Program of {len(self.nodes)} nodes: {shown}; {cycles_text(self.profile.total_cycles)} in all"
+        shown = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items(), key=lambda item: -item[1]))
+        nodes = things_text(len(self.nodes), "node")
+        return f"Program of {nodes}: {shown}; {cycles_text(self.profile.total_cycles)} in all"
 
     def to_pandas(self) -> pd.DataFrame:
         """The nodes as a table."""
@@ -183,7 +184,7 @@ class ProgramTree(Report):
                 yield f"function {row['function']}" if row["function"] else "entry"
             words = [row["kind"], row["name"]]
             if row["kind"] == "Repeat":
-                words.insert(1, f"x {row['times']:,}")
+                words.insert(1, f"× {row['times']:,}")
             if row["kind"] == "Call" and row["function"] != row["name"]:
                 words.append(f"-> {row['function']}")
             yield "  " * (row["depth"] + 1) + " ".join(filter(None, words)) + f"  {row['cycles']:,} cycles"

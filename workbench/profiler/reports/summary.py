@@ -153,7 +153,7 @@ class Summary(Report):
         """The summary as (item, value) texts."""
         profile = self.profile
         meta, target = profile.meta, profile.target
-        size = f"{things_text(target['tiles_per_ipu'], 'tile')} x {bytes_text(target['bytes_per_tile'])}"
+        size = f"{things_text(target['tiles_per_ipu'], 'tile')} × {bytes_text(target['bytes_per_tile'])}"
         kind = "" if target["architecture"] == target["name"] else f" (architecture {target['architecture']})"
         machine = f"{target['name']}{kind}, {size}, {target['clock_hz'] / 1e9:.3g} GHz"
         peak = profile.peak
@@ -175,7 +175,7 @@ class Summary(Report):
         rows += [
             (
                 "Unmodelled",
-                f"{row['primitive']} x {row['count']} in {row['layer'] or '(no layer)'}, by the generic rule",
+                f"{row['primitive']} × {row['count']} in {row['layer'] or '(no layer)'}, by the generic rule",
             )
             for row in records(profile.unmodelled)
         ]

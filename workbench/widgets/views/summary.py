@@ -73,8 +73,8 @@ def cards(report: Report) -> list[dict[str, str]]:
     if data["samples_per_second"]:
         found.append(("Throughput", rate_text(data["samples_per_second"]), f"batch size {data['batch_size']}"))
     tiles, steps, variables = target["tiles_per_ipu"], data["program"]["steps"], data["program"]["variables"]
-    size = f"{things_text(tiles, 'tile')} x {bytes_text(target['bytes_per_tile'])}, {clock}"
-    ipus = things_text(data["ipus"], "IPU") + (f" x {data['replicas']} replicas" if data["replicas"] > 1 else "")
+    size = f"{things_text(tiles, 'tile')} × {bytes_text(target['bytes_per_tile'])}, {clock}"
+    ipus = things_text(data["ipus"], "IPU") + (f" × {data['replicas']} replicas" if data["replicas"] > 1 else "")
     found.append(("Target", f"{ipus}, {target['name']}", size))
     program = (things_text(steps, "step"), things_text(variables, "variable"))
     found.append(("Program", *program))
@@ -102,7 +102,7 @@ def groups(report: Report) -> list[dict[str, Any]]:
     """Lists of texts; what a user must not miss comes first."""
     data = report.data
     unmodelled = [
-        f"{row['primitive']} x {row['count']} in {row['layer'] or '(no layer)'}" for row in data["unmodelled"]
+        f"{row['primitive']} × {row['count']} in {row['layer'] or '(no layer)'}" for row in data["unmodelled"]
     ]
     found = (
         ("Not a real machine", list(data["what_if"]), True),

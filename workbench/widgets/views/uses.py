@@ -133,7 +133,7 @@ def fewest_figure(report: FewestIpus) -> go.Figure:
 def _use(row: Any) -> str:
     stages = things_text(row.stages, "stage")
     schedule = f", {row.schedule}" if row.schedule else ""
-    return f"{row.replicas:,} x {stages}, micro-batches of {row.batch_size:,}{schedule}"
+    return f"{row.replicas:,} × {stages}, micro-batches of {row.batch_size:,}{schedule}"
 
 
 def _floats(column: Any) -> list[float | None]:

@@ -89,7 +89,7 @@ def _pooled(given: Shape, values: Values, other: Shape) -> Shape:
     high, wide = (side // values["pool_size"] for side in given[:2])
     if not high or not wide:
         raise InputError(
-            f"a window of {values['pool_size']} does not fit into {given[0]} x {given[1]}", todo="take a smaller window"
+            f"a window of {values['pool_size']} does not fit into {given[0]} × {given[1]}", todo="take a smaller window"
         )
     return (high, wide, given[2])
 
