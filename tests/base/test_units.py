@@ -39,7 +39,13 @@ def test_bytes_have_the_largest_unit_below_them(size_bytes: int, expected: str) 
 
 @pytest.mark.parametrize(
     ("count", "thing", "text"),
-    [(1, "entry", "1 entry"), (3, "entry", "3 entries"), (0, "batch", "0 batches"), (1472, "tile", "1,472 tiles")],
+    [
+        (1, "entry", "1 entry"),
+        (3, "entry", "3 entries"),
+        (0, "batch", "0 batches"),
+        (2, "vertex", "2 vertices"),
+        (1472, "tile", "1,472 tiles"),
+    ],
 )
 def test_things_are_counted_in_the_singular_or_the_plural(count: int, thing: str, text: str) -> None:
     assert things_text(count, thing) == text

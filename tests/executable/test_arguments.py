@@ -140,7 +140,7 @@ MATRIX: dict[str, dict[str, tuple[Cell, ...]]] = {
             Acts(value=(jax.ShapeDtypeStruct((6, 64), "float32"),), beside={"batch_size": None}),
             Refused(value=(jax.ShapeDtypeStruct((6, 64), "float32"),), words="one batch size"),
         ),
-        "a builder": (Refused(value=(KIND,), words="'keras_model'() -> 'Any' was given 1 inputs"),),
+        "a builder": (Refused(value=(KIND,), words="'keras_model'() -> 'Any' was given 1 input:"),),
         "a JAX function": (Refused(value=(KIND,), words="too many positional arguments"),),  # one more than it takes
         "what traces itself": (Refused(value=(KIND,), words="inputs is given"),),
         "a program by hand": (Refused(value=(KIND,), words="inputs is given"),),

@@ -51,9 +51,11 @@ def things_text(count: int, thing: str) -> str:
 
 
 def plural(count: int, thing: str) -> str:
-    """The word for so many: `"stage"` of 1, `"stages"` of any other number; `"batch"`, `"batches"`; `"entries"`."""
+    """The word for so many: `"stage"` of 1, `"stages"` of any other number; `"batches"`, `"entries"`, `"vertices"`."""
     if count == 1:
         return thing
+    if thing.endswith("ex"):
+        return f"{thing[:-2]}ices"
     return f"{thing[:-1]}ies" if thing.endswith("ry") else f"{thing}{'es' if thing.endswith('ch') else 's'}"
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.host import late_interrupt
+from workbench.base.units import things_text
 from workbench.errors import InputError
 from workbench.executable.arguments import refuse_foreign
 from workbench.executable.request import ARGUMENTS, NORM_MEMBERS, Request
@@ -135,8 +136,9 @@ def _check_call(function: Any, inputs: tuple[Any, ...], expected: str) -> None:
         signature.bind(*inputs)
     except TypeError as error:
         name = getattr(function, "__name__", repr(function))
+        given = things_text(len(inputs), "input") if inputs else "no inputs"
         raise InputError(
-            f"the function {name!r}{signature} was given {len(inputs) or 'no'} inputs: {error}",
+            f"the function {name!r}{signature} was given {given}: {error}",
             expected=expected,
             todo=f"write wb.compile({name}, jax.ShapeDtypeStruct((16, 16), 'float32')), with a type for each argument",
         ) from None

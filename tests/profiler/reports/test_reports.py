@@ -541,6 +541,12 @@ def test_one_is_said_of_one_and_thousands_are_grouped() -> None:
     assert many.xray.of(ipu=0, tile=1_471).sentence.startswith("Tile 1,471 of IPU 0: ")
     one = large_profile(ipus=1, tiles=1, steps=120)
     assert "1 of 1 tile, from " in one.tile_map.sentence
+    g = wb.tiles.Graph("ipu2", tiles=1)
+    x = g.variable("x", (4,), "float32").map_linearly(tiles=1)
+    negate = g.compute_set("negate")
+    negate.vertex("popops::UnaryOp1DInPlace", tile=0, op="NEGATE", inOut=x)
+    said = dict(wb.profile(g.sequence(negate)).summary.lines)["Program"]
+    assert said == "1 variable, 1 step, 1 compute set, 0 exchanges, 1 vertex, 0 functions"
     # The loss is one tile's alone.
     assert "loss/softmax, 1 tile computes, 90 cycles" in PROFILES["fits"].playback.of(position=7).sentence
     assert "dense_2/matmul, 4 tiles compute, " in PROFILES["fits"].playback.of(position=6).sentence

@@ -20,6 +20,12 @@ from workbench.profiler.report import Report, records
 from workbench.profiler.timeline.positions import positions_of
 
 
+def _counted(count: int, things: str) -> str:
+    """2, `"compute_sets"` → `"2 compute sets"`."""
+    one = "vertex" if things == "vertices" else things.removesuffix("s").replace("_", " ")
+    return things_text(count, one)
+
+
 @report("summary")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Summary(Report):
@@ -162,11 +168,13 @@ class Summary(Report):
             ("Target", machine),
             ("IPUs", _ipus_text(profile.ipus, int(meta["replicas"]))),
             ("Peak", f"step {peak.step:,} ({self.peak_step}) on tile {peak.tile:,} of IPU {peak.ipu}"),
-            ("Program", ", ".join(f"{value:,} {key.replace('_', ' ')}" for key, value in self.program.items())),
+            ("Program", ", ".join(_counted(value, key) for key, value in self.program.items())),
         ]
         if buffers := meta.get("remote_buffers"):
             held = sum(int(buffer["size_bytes"]) for buffer in buffers)
-            rows.append(("Streaming memory", f"{bytes_text(held)} a replica in {len(buffers)} remote buffers"))
+            rows.append(
+                ("Streaming memory", f"{bytes_text(held)} a replica in {things_text(len(buffers), 'remote buffer')}")
+            )
         if target.get("what_if"):
             rows.append(("What if", "not a real machine: " + ", ".join(target["what_if"])))
         rows += [("Option", f"{key} = {value}") for key, value in meta["config_changed"].items()]
