@@ -1,5 +1,5 @@
 // The floor plan: where each tile stands in a box, and how numbers of tiles are painted on it.
-import {clipText, font, shortText, ticks, wholeText} from "./kernel.js";
+import {clipText, font, shortText, textsApart, ticks, wholeText} from "./kernel.js";
 
 // Tile numbers run down the rows, column by column.
 export const cellOf = ({rows}, tile) => ({column: Math.floor(tile / rows), row: tile % rows});
@@ -144,17 +144,25 @@ function inCell(ctx, text, x, y, wide, most) {
 }
 
 // The numbers under colours `w` wide: both ends, and of those between the ones whose text stands clear of the others'.
+// Tiles hold whole bytes and take whole cycles: there is nothing between two of them to say.
 export function keyMarks(low, high, w, widthOf, binary) {
   if (!(high > low)) return [high];
   const end = w - widthOf(high), found = [low];
   let free = widthOf(low);
-  for (const value of ticks(low, high, 3, binary)) {
+  for (const value of ticks(low, high, 3, binary).filter(Number.isInteger)) {
     const centre = ((value - low) / (high - low)) * w, half = widthOf(value) / 2;
     if (centre - half < free + 10 || centre + half > end - 10) continue;
     found.push(value);
     free = centre + half;
   }
   return [...found, high];
+}
+
+// Those numbers with their texts: in full, with room for that, where short ones would read alike. `wide` is the width of a text.
+export function keyTexts(low, high, w, wide, text, binary) {
+  const marksOf = (say) => keyMarks(low, high, w, (value) => wide(say(value)), binary), short = marksOf((value) => shortText(text(value))), texts = textsApart(short, text);
+  if (texts.every((said, i) => said === shortText(text(short[i])))) return short.map((value, i) => [value, texts[i]]);
+  return marksOf(text.whole).map((value) => [value, text.whole(value)]);
 }
 
 // The colours with their numbers, `w` wide, and what they are under it.
@@ -166,11 +174,11 @@ export function legend(ramp, ctx, t, {low, high, text, label, binary, x: left, y
   font(ctx, t);
   ctx.textBaseline = "top";
   ctx.fillStyle = t.muted;
-  const same = !(high > low), marks = keyMarks(low, high, w, (value) => ctx.measureText(shortText(text(value))).width, binary);
-  marks.forEach((value, i) => {
+  const same = !(high > low), marks = keyTexts(low, high, w, (said) => ctx.measureText(said).width, text, binary);
+  marks.forEach(([value, said], i) => {
     const part = same ? 1 : (value - low) / (high - low);
     ctx.textAlign = i === marks.length - 1 ? "right" : i ? "center" : "left";
-    ctx.fillText(shortText(text(value)), left + part * w, y + 14);
+    ctx.fillText(said, left + part * w, y + 14);
     ctx.fillRect(left + Math.min(w - 1, part * w), y + 8, 1, 5);
   });
   ctx.textAlign = "left";

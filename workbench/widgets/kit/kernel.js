@@ -22,11 +22,23 @@ export const cyclesText = (value) => `${countText(value)} cycles`;
 export const percentText = (fraction) => minus(`${(fraction * 100).toFixed(1)} %`);
 export const wholeText = (value) => minus(Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ","));
 
+// Each of these to the last one.
+bytesText.whole = (value) => `${wholeText(value)} B`;
+countText.whole = wholeText;
+cyclesText.whole = (value) => `${wholeText(value)} cycles`;
+wholeText.whole = wholeText;
+
 // 1, "stage": "1 stage"; 1472, "tile": "1,472 tiles".
 export const thingsText = (count, thing) => `${wholeText(count)} ${thing}${count === 1 ? "" : thing.endsWith("ch") ? "es" : "s"}`;
 
 // A tick's text drops the zeros that say nothing: "128 KiB", not "128.0 KiB".
 export const shortText = (text) => text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+
+// Texts of numbers that stand beside one another: as short as they go, or to the last byte or cycle where two would read alike.
+export function textsApart(values, text) {
+  const short = values.map((value) => shortText(text(value)));
+  return new Set(short).size === values.length ? short : values.map(text.whole);
+}
 
 export function ticks(low, high, count, binary = false) {
   const raw = (high - low) / Math.max(1, count);

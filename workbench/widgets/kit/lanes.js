@@ -1,5 +1,5 @@
 // What the two views over time share: lanes of blocks and bins, time in words.
-import {countText, shortText, wholeText} from "./kernel.js";
+import {countText, textsApart} from "./kernel.js";
 
 // Time in words at the clock of the machine.
 export function secondsText(cycles, clock) {
@@ -9,10 +9,7 @@ export function secondsText(cycles, clock) {
 }
 
 // Cycles as tick texts: shortened as long as neighbours stay distinct.
-export function tickTexts(values) {
-  const short = values.map((value) => shortText(countText(value)));
-  return new Set(short).size === values.length ? short : values.map(wholeText);
-}
+export const tickTexts = (values) => textsApart(values, countText);
 
 export function lanesOf(data, columns) {
   const names = ["start", "cycles", "step", "batch", "bins", "layerStart", "layerCycles", "layer", "direction"];

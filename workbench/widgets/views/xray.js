@@ -1,4 +1,4 @@
-import {axisX, axisY, button, bytesText, chosenPlace, clipText, font, frame, h, hatch, isUnder, panZoom, place, scale, select, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText, thingsText} from "../kit/kernel.js";
+import {axisX, axisY, button, bytesText, chosenPlace, clipText, font, frame, h, hatch, isUnder, panZoom, place, scale, select, selectionOf, surface, swatch, table, textsApart, ticks, tip, unpack, watch, wholeText, thingsText} from "../kit/kernel.js";
 
 const LEFT = 78, TOP = 14, BELOW = 42;
 
@@ -35,7 +35,8 @@ function draw(view, ctx, width, height, t) {
   const {data, columns, at} = view;
   const box = (view.box = {x: LEFT, y: TOP, w: width - LEFT - 14, h: height - TOP - BELOW});
   const x = (view.x = scale(at.from, at.to, box.x, box.x + box.w)), y = (view.y = scale(view.low, view.high, box.y + box.h, box.y));
-  axisY(ctx, t, box, y, ticks(view.low, view.high, box.h / 44, true), (value) => shortText(bytesText(value)), `address on tile ${wholeText(data.tile)} of IPU ${data.ipu}`);
+  const marks = ticks(view.low, view.high, box.h / 44, true), texts = textsApart(marks, bytesText);
+  axisY(ctx, t, box, y, marks, (value) => texts[marks.indexOf(value)], `address on tile ${wholeText(data.tile)} of IPU ${data.ipu}`);
   ctx.save();
   ctx.beginPath();
   ctx.rect(box.x, box.y, box.w, box.h);
