@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.apps import COMPILE_MS, START, RunApp, button
 from tests.browser.driver import EVERY_SCREEN, Screens
@@ -49,3 +50,22 @@ def test_an_option_outside_the_first_twelve(screens: Screens, run_app: RunApp) -
     button(page, "Take this text").click()
     page.locator(".wb-app-foot").get_by_text("1 changed from the default").wait_for()
     assert Path(lab.screenshot("app-options-text")).exists()
+
+
+def test_what_is_being_typed_stays_when_the_kernel_answers_meanwhile(run_app: RunApp) -> None:
+    lab = run_app(START)
+    page = lab.page
+    page.get_by_text(re.compile("^Every option that acts")).click()
+    field = page.get_by_label("io_tiles.num_io_tiles", exact=True)
+    field.press_sequentially("3")
+    page.get_by_label("The configuration as text").evaluate("area => { area.value = 'no.such.option = 1' }")
+    button(page, "Take this text").evaluate("button => button.click()")  # its answer draws every row anew
+    page.locator(".wb-text-problem").get_by_text("no.such.option").wait_for()
+    expect(field).to_be_focused()
+    lab.wait_until_idle()
+    expect(page.locator(".wb-app-foot")).to_contain_text("all at their defaults")  # half a number is sent by nobody
+    page.keyboard.type("2")
+    expect(field).to_have_value("32")
+    field.press("Tab")
+    page.locator(".wb-app-foot").get_by_text("1 changed from the default").wait_for()
+    expect(field).to_have_value("32")

@@ -22,8 +22,10 @@ function field(row, state, send) {
     list.value = value;
     return list;
   }
-  const text = h("input", {type: "text", ...label, placeholder: row.default, title: row.bounds, onchange: () => send({do: "set", name: row.name, value: text.value})});
-  text.value = state.values[row.name] ?? "";
+  const commit = () => { if (text.value === text.dataset.said) return; text.dataset.said = text.value; send({do: "set", name: row.name, value: text.value}); };
+  // A text taken over from the field before it is no change to the browser: Enter and leaving the field send it as well.
+  const text = h("input", {type: "text", ...label, placeholder: row.default, title: row.bounds, onchange: commit, onblur: commit, onkeydown: ({key}) => key === "Enter" && commit()});
+  text.value = text.dataset.said = state.values[row.name] ?? ""; // what the kernel knows of it
   return text;
 }
 
@@ -59,7 +61,8 @@ function lines(rows, state, send) {
 }
 
 async function render({model, el}) {
-  const send = (message) => model.send(message);
+  let drawing = false; // a field that is taken away says so as if its user had left it
+  const send = (message) => { if (!drawing) model.send(message); };
   const search = h("input", {type: "search", placeholder: "Search names and what they do", "aria-label": "Search the options", oninput: () => show()});
   const only = h("input", {type: "checkbox", onchange: () => show()}), read = h("input", {type: "checkbox", onchange: () => show()});
   const list = h("div", {class: "wb-panel-rows", tabindex: 0, role: "group", "aria-label": "Options"}), count = h("span", {role: "status"});
@@ -83,11 +86,16 @@ async function render({model, el}) {
   const show = () => {
     const state = model.get("state"), words = wordsOf(search.value);
     const shown = rows.filter((row) => matches(row, words) && (!only.checked || row.name in state.values) && (!read.checked || readText(state.reads, row.name).startsWith("read")));
-    // A field that is being used stays in use: the row is drawn again, and its field chosen again.
+    // A field that is being used stays in use, with what was typed and not yet sent: the row is drawn again, and its field chosen again.
     const chosen = el.ownerDocument.activeElement, label = list.contains(chosen) ? chosen.getAttribute("aria-label") : null, top = list.scrollTop;
+    const typed = label && "said" in chosen.dataset && chosen.value !== chosen.dataset.said ? [chosen.value, chosen.selectionStart, chosen.selectionEnd] : null;
+    drawing = true;
     list.replaceChildren(...lines(shown, state, send));
+    drawing = false;
     list.scrollTop = top;
-    if (label) [...list.querySelectorAll("[aria-label]")].find((each) => each.getAttribute("aria-label") === label)?.focus();
+    const found = label && [...list.querySelectorAll("[aria-label]")].find((each) => each.getAttribute("aria-label") === label);
+    if (found && typed) { found.value = typed[0]; found.setSelectionRange(typed[1], typed[2]); }
+    if (found) found.focus();
     const changed = rows.filter((row) => row.name in state.values).length;
     title.textContent = `Every option that acts: ${rows.length}, ${changed} changed`;
     count.textContent = `${shown.length} shown`;
