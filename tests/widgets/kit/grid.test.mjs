@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {parted} from "../../../workbench/widgets/kit/grid.js";
+import {parted, rowsText} from "../../../workbench/widgets/kit/grid.js";
 
 test("of a long name the end that tells it from others stands apart", () => {
   assert.deepEqual(parted("pool_0/select_and_scatter_add:backward#2"), ["pool_0/select_and_scatter_add", ":backward#2"]);
@@ -14,4 +14,8 @@ test("a name without parts keeps its last six code points", () => {
   assert.deepEqual(parted("a".repeat(20)), ["a".repeat(14), "aaaaaa"]);
   assert.deepEqual(parted("🙂".repeat(17)), ["🙂".repeat(11), "🙂".repeat(6)]);
   assert.deepEqual(parted(""), ["", ""]);
+});
+
+test("one row is one row", () => {
+  assert.deepEqual([rowsText(1, 1), rowsText(0, 1), rowsText(1, 2000), rowsText(2000, 2000)], ["1 row", "0 of 1 row", "1 of 2,000 rows", "2,000 rows"]);
 });

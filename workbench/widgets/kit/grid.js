@@ -1,7 +1,7 @@
 // A long table of which only what is in sight stands in the page: sorted by its heads, searched, grouped, walked by keys.
 // columns: [{label, value, text, number, wide}]: `value(row)` is what it is sorted and summed by, `text(row)` what stands there.
 // Numbers and columns `wide` in pixels are never cut; the others give way, and the table scrolls where that is not enough.
-import {h, wholeText} from "./kernel.js";
+import {h, thingsText, wholeText} from "./kernel.js";
 
 const ROW = 26, SPARE = 6, MEASURED = 2000;
 
@@ -45,6 +45,9 @@ export function grouped(rows, columns, by, open) {
     return [{name, rows: mine, sums}, ...(open.has(name) ? mine : [])];
   });
 }
+
+// How many of its rows a table shows.
+export const rowsText = (found, all) => `${found === all ? "" : `${wholeText(found)} of `}${thingsText(all, "row")}`;
 
 export function grid({label, columns, rows, pick, chosen = () => false, high = 320, sort, groups = [], total, tools = []}) {
   const view = {rows, lines: [], at: -1, sort: sort ?? {column: columns.findIndex(({number}) => number), down: true}, by: null, open: new Set(), words: ""};
@@ -112,7 +115,7 @@ export function grid({label, columns, rows, pick, chosen = () => false, high = 3
     view.lines = view.by ? grouped(shown, columns, view.by, view.open) : shown;
     heads.forEach((head, i) => head.setAttribute("aria-sort", i === view.sort.column ? (view.sort.down ? "descending" : "ascending") : "none"));
     table.setAttribute("aria-rowcount", view.lines.length + 1);
-    said.textContent = `${found.length === view.rows.length ? "" : `${wholeText(found.length)} of `}${wholeText(view.rows.length)} rows${total ? `; ${total(found)}` : ""}`;
+    said.textContent = `${rowsText(found.length, view.rows.length)}${total ? `; ${total(found)}` : ""}`;
     if (!keep) { view.at = -1; box.scrollTop = 0; }
     fill();
   }
