@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import workbench as wb
 from tests.engine.vertices.machine import MACHINE
 from workbench.engine import vertices
 from workbench.engine.memory.allocation import allocate
@@ -407,3 +408,42 @@ def test_fields_that_are_missing_or_too_many_or_of_another_size_are_named() -> N
         "popops::BinaryOp1D reads b of 3 elements (short: float32[3]), with op='ADD', type='float', n=8. "
         "Expected: 8 elements. To mend it: pass the part of short that the vertex goes through."
     )
+
+
+def test_nested_conditions_are_counted_once_each() -> None:
+    """Each level chooses its dearer arm, which holds the next; asked twice each, 20 levels are a million."""
+
+    def cycles(depth: int) -> int:
+        g = Graph("ipu2", tiles=2)
+        x = g.variable("x", (4,), "float32").map_linearly(tiles=2)
+        flag = g.variable("flag", (1,), "bool").map_linearly(tiles=1)
+        negate = g.compute_set("negate")
+        negate.vertex("popops::UnaryOp1DInPlace", tile=0, op="NEGATE", inOut=x[:2])
+        body = g.sequence(negate)
+        for _ in range(depth):
+            body = g.sequence(g.if_(flag, g.sequence(negate, body), negate))
+        return wb.profile(body).total_cycles
+
+    level = cycles(2) - cycles(1)
+    assert level > 0
+    assert cycles(20) - cycles(10) == 10 * level
+
+
+@pytest.mark.parametrize("kind", ["sequence", "repeat", "condition", "function"])
+def test_steps_nested_too_deep_are_refused(kind: str) -> None:
+    g = Graph("ipu2", tiles=2)
+    x = g.variable("x", (4,), "float32").map_linearly(tiles=2)
+    flag = g.variable("flag", (1,), "bool").map_linearly(tiles=1)
+    negate = g.compute_set("negate")
+    negate.vertex("popops::UnaryOp1DInPlace", tile=0, op="NEGATE", inOut=x[:2])
+    body: Any = negate
+    for level in range(500):
+        body = {
+            "sequence": lambda inner, level: g.sequence(negate, inner),
+            "repeat": lambda inner, level: g.repeat(1, inner),
+            "condition": lambda inner, level: g.if_(flag, inner),
+            "function": lambda inner, level: g.function(f"f{level}", inner),
+        }[kind](body, level)
+    for act in (wb.profile, lambda program: g.run(program, x=np.zeros(4))):
+        with pytest.raises(InputError, match="more than 64 deep"):
+            act(body)

@@ -36,6 +36,7 @@ from workbench.engine.by_hand import (
     Sequence,
     Step,
     check_graph,
+    check_nesting,
 )
 from workbench.engine.by_hand.lower import lower_by_hand
 from workbench.engine.by_hand.run import HandRun
@@ -155,9 +156,11 @@ class Graph:
         """The tile program of a step and all it contains.
 
         `prefetched`: the host has fetched what it sends before it is asked for it; else the tiles wait until it has.
-        Errors: variables with elements on no tile, and vertices of a compute set that write what another touches.
+        Errors: variables with elements on no tile, vertices of a compute set that write what another touches, and
+        steps that stand in one another more than 64 deep.
         """
         self._own(program)
+        check_nesting(program)
         return lower_by_hand(self.name, self.target, tuple(self._variables.values()), program, prefetched=prefetched)
 
     def run(self, program: Step, **given: npt.ArrayLike) -> dict[str, npt.NDArray[Any]]:
@@ -167,6 +170,7 @@ class Graph:
         Errors: unknown names, wrong shapes, vertices without arithmetic.
         """
         self._own(program)
+        check_nesting(program)
         running = HandRun(self._variables.values(), given)
         running.run(program)
         if running.returned:

@@ -102,7 +102,7 @@ def test_stages_of_many_layers_are_said_by_how_many_each_has() -> None:
     found = wb.profile(
         source, batch_size=2, gradient_accumulation_steps=2, mode="inference", target=target, stages=stages
     )
-    assert found.meta["asked"]["stages"] == "[0 x 4, 1 x 6]"
+    assert found.meta["asked"]["stages"] == "[0 × 4, 1 × 6]"
 
 
 def test_what_a_model_was_compiled_with_is_said_where_it_trains() -> None:

@@ -128,7 +128,7 @@ def test_a_function_says_what_it_takes() -> None:
     def product(a: Any, b: Any) -> Any:
         return a @ b
 
-    for given, word in (((), "no inputs"), ((KIND,), "1 inputs"), ((KIND,) * 3, "3 inputs")):
+    for given, word in (((), "no inputs"), ((KIND,), "1 input"), ((KIND,) * 3, "3 inputs")):
         with pytest.raises(wb.InputError) as caught:
             wb.compile(product, *given)
         assert caught.value.what.startswith(f"the function 'product'(a: 'Any', b: 'Any') -> 'Any' was given {word}: ")

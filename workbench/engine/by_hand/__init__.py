@@ -14,6 +14,7 @@ from workbench.engine.by_hand.by_hand import (
     Sequence,
     Step,
     check_graph,
+    check_nesting,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "Sequence",
     "Step",
     "check_graph",
+    "check_nesting",
 ]

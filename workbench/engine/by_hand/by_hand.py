@@ -14,6 +14,8 @@ from workbench.engine.by_hand.tensor import Tensor, check_tile
 from workbench.engine.by_hand.vertex import Vertex, make_vertex
 from workbench.errors import InputError
 
+MOST_NESTED = 64  # levels of steps in steps: each is up to two of the control tree, whose readers follow 200
+
 if TYPE_CHECKING:
     from workbench.engine.program import TileProgram
     from workbench.engine.target import Target
@@ -183,6 +185,20 @@ class If(Step):
     def parts(self) -> tuple[Step, ...]:
         """Both arms."""
         return self.arms
+
+
+def check_nesting(program: Step) -> None:
+    """An `InputError` where steps stand in steps deeper than views and files of profiles follow them."""
+    level = {program}
+    for _ in range(MOST_NESTED):
+        level = {part for step in level for part in step.parts}
+        if not level:
+            return
+    raise InputError(
+        f"steps stand in one another more than {MOST_NESTED} deep",
+        expected=f"at most {MOST_NESTED} levels of sequences, repeats, conditions and functions",
+        todo="give a sequence all its steps at once, not one sequence in the next",
+    )
 
 
 def uses(step: Step) -> dict[Step, int]:

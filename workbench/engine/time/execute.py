@@ -111,6 +111,7 @@ class Counting:
         self._calls: dict[tuple[tuple[str, ...], frozenset[int]], Spent] = {}
         self._ipus: dict[tuple[str, ...], frozenset[int]] = {}
         self._lengths: dict[tuple[str, ...], int] = {}
+        self._dearest: dict[If, int] = {}  # asked once to choose and once to count: twice as often a level, unless kept
 
     def ipus(self, program: Program) -> frozenset[int]:
         """The IPUs a node occupies, calls followed."""
@@ -181,8 +182,10 @@ class Counting:
 
     def dearest(self, program: If) -> int:
         """The arm that costs most, the first of equals."""
-        lengths = [self.length(arm) for arm in program.arms]
-        return lengths.index(max(lengths))
+        if program not in self._dearest:
+            lengths = [self.length(arm) for arm in program.arms]
+            self._dearest[program] = lengths.index(max(lengths))
+        return self._dearest[program]
 
     def _overlap(self, program: Overlap, scope: frozenset[int]) -> Spent:
         lengths = [self.length(branch) for branch in program.branches]
