@@ -41,6 +41,26 @@ def test_a_result_takes_the_memory_of_a_donated_argument(function: Any, donated:
     assert donations(jaxpr) == over
 
 
+ONE = jax.jit(lambda a: a + 1, donate_argnums=0)
+BOTH = jax.jit(lambda a, b: (a + 1, b * 2), donate_argnums=(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("function", "over"),
+    [
+        (lambda a: ONE(ONE(a)), {0: 0}),  # two steps in one call: the second writes over what the first wrote
+        (jax.jit(lambda a: ONE(ONE(a)), donate_argnums=0), {0: 0}),
+        (lambda a: ONE(ONE(a) * 2), {}),  # the product is in memory of its own, and that is donated
+        (lambda a: ONE(a) * 2, {}),
+        # the memory of one array holds one result, of how many names or calls it is donated by
+        (lambda a: BOTH(a, a), {0: 0}),
+        (lambda a: (ONE(a), ONE(a)), {0: 0}),
+    ],
+)
+def test_memory_that_is_donated_within_a_function(function: Any, over: Any) -> None:
+    assert donations(traced(function, WIDE)) == over
+
+
 def test_state_that_is_not_donated_is_seen() -> None:
     """Two arrays of 128 B come back; a float of the data and a scalar result are little beside them."""
     state = {"w": WIDE, "slot": WIDE}

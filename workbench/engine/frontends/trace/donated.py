@@ -24,18 +24,22 @@ def donated_arguments(jaxpr: Any) -> list[int]:
 
 
 def donations(jaxpr: Any) -> dict[int, int]:
-    """Number of a result → number of the donated argument it is written over."""
-    given = {var: number for number, var in enumerate(jaxpr.invars)}
+    """Number of a result → number of the donated argument it is written over.
+
+    What a call wrote over an argument may be donated to the next call. An argument is written over once.
+    """
+    holds = {var: number for number, var in enumerate(jaxpr.invars)}  # the argument whose memory a value lies in
     results = {var: number for number, var in reversed(list(enumerate(jaxpr.outvars))) if isinstance(var, Var)}
     found: dict[int, int] = {}
     for eqn in jaxpr.eqns:
-        free = [var for var in _donated_to(eqn) if var in given and var not in results]
+        free = dict.fromkeys(var for var in _donated_to(eqn) if var in holds and var not in results)
         for made in eqn.outvars:
             taken = next((var for var in free if _alike(var, made)), None)
             if taken is not None:
-                free.remove(taken)
+                del free[taken]
+                holds[made] = holds.pop(taken)
                 if made in results:
-                    found[results[made]] = given[taken]
+                    found[results[made]] = holds[made]
     return found
 
 
