@@ -225,6 +225,31 @@ def test_a_function_returns_what_it_returns() -> None:
     assert float(found["n"]) == 3.0
 
 
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_random_key_comes_back_as_a_key(replicas: int) -> None:
+    """The state of a generator goes into the next call; numpy has no arrays of keys."""
+
+    def draw(key: Any, x: Any) -> Any:
+        following, now = jax.random.split(key)
+        return following, x + jax.random.normal(now, x.shape)
+
+    key, x = jax.random.key(3), np.zeros((2, 3), "float32")
+    runner = Runner(trace_function(jax.jit(draw, donate_argnums=0), key, x, replicas=replicas))
+    here = there = key
+    for _ in range(2):
+        here, found = runner.run(here, np.zeros((2 * replicas, 3), "float32"))
+        there, expected = draw(there, x)
+        np.testing.assert_array_equal(jax.random.key_data(here), jax.random.key_data(there))
+        np.testing.assert_allclose(found, np.tile(expected, (replicas, 1)), rtol=1e-6)
+
+
+def test_types_have_no_numbers_to_run_with() -> None:
+    kind = jax.ShapeDtypeStruct((2, 3), "float32")
+    with pytest.raises(InputError) as caught:
+        Runner(trace_function(jnp.tanh, kind)).run(kind)
+    assert caught.value.what == "args[0] is a jax.ShapeDtypeStruct, which has no numbers"
+
+
 def test_a_ready_model_gets_its_weights_at_the_first_run_and_the_same_ones_every_time() -> None:
     images, labels = digits()
     x, y = images[:16].reshape(16, 64), labels[:16]

@@ -175,7 +175,12 @@ class Runner:
             for output, value in described
             if output.role == "output" or (output.role == "update" and self._updated(output) is None)
         ]
-        return jax.tree_util.tree_map(np.asarray, self.source.pack(outputs))
+        return jax.tree_util.tree_map(_array, self.source.pack(outputs))
+
+
+def _array(value: Any) -> Any:
+    """A result on the host; random keys, which only JAX has arrays of, as they are."""
+    return value if jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key) else np.asarray(value)
 
 
 def _number(value: Any) -> Any:

@@ -88,6 +88,12 @@ def flattened(name: str, value: Any) -> list[Any]:
 
 def check_array(spec: ArraySpec, value: Any) -> Any:
     """The value as an array of the compiled type; labels and images may arrive in another whole or real width."""
+    if isinstance(value, jax.ShapeDtypeStruct):
+        raise InputError(
+            f"{spec.name} is a jax.ShapeDtypeStruct, which has no numbers",
+            expected=f"numbers of shape {spec.shape}, as compiled",
+            todo="pass an array; shapes and types alone are enough to compile",
+        )
     array = value if hasattr(value, "dtype") and hasattr(value, "shape") else _array_of(spec.name, value)
     if array is not value and not array.ndim and array.dtype.kind not in "biufc":
         raise InputError(f"{spec.name} is {short(value)}", expected=f"numbers of shape {spec.shape}, as compiled")
