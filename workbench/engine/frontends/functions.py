@@ -64,8 +64,10 @@ def _as_array(name: str, number: Any) -> jax.Array:
 
 
 def _type(spec: ArraySpec, leaf: Any) -> jax.ShapeDtypeStruct:
-    """The type an argument is traced with; keys have one for each generator."""
-    return jax.ShapeDtypeStruct(spec.shape, leaf.dtype if spec.dtype == "key" else spec.dtype)
+    """The type an argument is traced with; keys have one for each generator, and what is made of a Python number and
+    of an array has the array's."""
+    weak = getattr(leaf, "weak_type", isinstance(leaf, int | float) and not isinstance(leaf, bool))
+    return jax.ShapeDtypeStruct(spec.shape, leaf.dtype if spec.dtype == "key" else spec.dtype, weak_type=bool(weak))
 
 
 def _result(value: Any) -> Any:

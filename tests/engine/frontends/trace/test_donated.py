@@ -110,6 +110,19 @@ def test_runs_return_the_new_state() -> None:
         assert all(np.allclose(here[name], there[name], rtol=1e-5, atol=1e-6) for name in STATE)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_rate_that_is_a_python_number_leaves_narrow_state_narrow(dtype: str) -> None:
+    """As in a jitted call: a Python number takes the array's type, and an array of float32 does not."""
+    state = jnp.ones((8, 4), dtype)
+    step_by = jax.jit(lambda weights, rate: weights - rate * weights, donate_argnums=0)
+    for rate, kind in ((0.5, dtype), (np.float32(0.5), "float32")):
+        executable = wb.compile(step_by, state, rate)
+        found = executable.run(state, rate)
+        assert found.dtype == jax.eval_shape(step_by, state, rate).dtype == kind
+        assert np.array_equal(found, np.full((8, 4), 0.5))
+        assert ("state" in set(executable.profile.variables["kind"])) == (kind == dtype)
+
+
 def test_a_state_that_comes_back_as_it_was() -> None:
     executable = wb.compile(jax.jit(lambda a, x: (a, a + x), donate_argnums=0), STATE["w"], STATE["speed"])
     same, total = executable.run(STATE["w"], STATE["speed"])
