@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import keras
@@ -42,6 +42,35 @@ def test_a_function_takes_lists_where_it_was_compiled_for_arrays() -> None:
     expected = executable.run({"a": x, "b": [x]}, y)
     np.testing.assert_array_equal(executable.run({"a": x.tolist(), "b": [x.tolist()]}, 2), expected)
     np.testing.assert_array_equal(executable.run({"a": x.tolist(), "b": (x,)}, 2.0), expected)
+
+
+class Pair(NamedTuple):
+    """Two arrays of one shape."""
+
+    w: Any
+    v: Any
+
+
+@pytest.mark.parametrize(
+    ("compiled", "given_"),
+    [
+        ({"v": 1.0, "w": 2.0}, {"v": 1.0, "x": 2.0}),  # another name
+        ({"a": {"v": 1.0}, "b": [2.0]}, {"a": {"x": 1.0}, "b": (2.0,)}),  # further in, beside a tuple for a list
+        (Pair(2.0, 1.0), {"w": 2.0, "v": 1.0}),  # in order of names it would be v, then w
+        ({"v": 1.0, "w": 2.0}, [2.0, 1.0]),  # nothing says which is which
+    ],
+)
+def test_a_function_takes_no_array_for_one_of_another_name(compiled: Any, given_: Any) -> None:
+    executable = wb.compile(lambda tree: jax.tree.leaves(tree), compiled)
+    executable.run(compiled)
+    with pytest.raises(wb.InputError, match=r"^run was called with args\[0\]") as caught:
+        executable.run(given_)
+    assert caught.value.expected.startswith("as compiled: args[0]")
+
+
+def test_a_function_takes_a_tuple_for_a_named_one() -> None:
+    executable = wb.compile(lambda pair, y: pair.w - pair.v + y["z"], Pair(2.0, 1.0), {"z": 1.0})
+    assert executable.run((5.0, 3.0), {"z": 1.0}) == 3.0
 
 
 def test_a_model_takes_lists() -> None:
