@@ -205,13 +205,14 @@ class Detail:
 
     def _rows_of_steps(self, node: TimedNode) -> dict[int, _Row]:
         starts, cycles = self.spans(node)
-        known = [self._steps[step] for step in node.steps]
+        steps = node.steps  # worked out each time it is asked for
+        known = [self._steps[step] for step in steps]
         causes = np.array([each.cause for each in known], dtype=np.int64)
         busy = (causes[:, None] == np.arange(len(BUSY))) * cycles[:, None].astype(np.float64)
         found: dict[int, _Row] = {}
         for ipu in node.ipus:
             mine = [place for place, each in enumerate(known) if ipu in each.ipus]
-            found[ipu] = _row([node.steps[place] for place in mine], starts[mine], cycles[mine], busy[mine])
+            found[ipu] = _row([steps[place] for place in mine], starts[mine], cycles[mine], busy[mine])
         return found
 
     def _rows_of_nodes(self, node: TimedNode) -> dict[int, _Row]:
