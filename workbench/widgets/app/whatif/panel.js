@@ -66,7 +66,7 @@ function area(view, key, label, ctx, width, height, t) {
   ctx.stroke();
   if (capacity <= high) { ctx.fillStyle = t.bad; ctx.fillRect(box.x, Math.round(y(capacity)) - 1, box.w, 2); }
   const count = after.length, x = key === "steps" ? scale(0, 100, box.x, box.x + box.w) : scale(0, Math.max(1, count), box.x, box.x + box.w);
-  axisX(ctx, t, box, x, ticks(0, key === "steps" ? 100 : count, 5), (value) => (key === "steps" ? `${value} %` : wholeText(value)), label);
+  axisX(ctx, t, box, x, ticks(0, key === "steps" ? 100 : count, 5).filter(Number.isInteger), (value) => (key === "steps" ? `${value} %` : wholeText(value)), label);
   view.boxes[key] = box;
 }
 
