@@ -35,8 +35,10 @@ def compiled() -> App:
 
 
 @pytest.fixture
-def app(compiled: App) -> App:
-    """Where it was compiled, with no point but that one."""
+def app(compiled: App, monkeypatch: pytest.MonkeyPatch) -> App:
+    """Where it was compiled, with no point but that one; on a busy machine too its compiles are quick enough to follow
+    a slider."""
+    monkeypatch.setattr(whatif_panel, "LIVE_SECONDS", 600.0)
     compiled.whatif.of(compiled.executable)
     return compiled
 
