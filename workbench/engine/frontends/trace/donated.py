@@ -71,9 +71,7 @@ def said(names: Sequence[str], kept: Sequence[int], donated: Sequence[int]) -> t
         kept_as = "donated arguments stay on the chip from call to call, and what they become is written over them"
         told.append(f"{kept_as}: {some_text(stays, 3)}")
     if crosses:
-        told.append(
-            f"donated arguments that no result has the shape and type of arrive each call: {some_text(crosses, 3)}"
-        )
+        told.append(f"donated arguments that no result is written over arrive with each call: {some_text(crosses, 3)}")
     return tuple(told)
 
 
