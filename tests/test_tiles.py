@@ -410,15 +410,21 @@ def test_fields_that_are_missing_or_too_many_or_of_another_size_are_named() -> N
     )
 
 
+def negation() -> tuple[Graph, Any, Any]:
+    """A graph with the condition `flag` and a step that negates half of `x`."""
+    g = Graph("ipu2", tiles=2)
+    x = g.variable("x", (4,), "float32").map_linearly(tiles=2)
+    flag = g.variable("flag", (1,), "bool").map_linearly(tiles=1)
+    negate = g.compute_set("negate")
+    negate.vertex("popops::UnaryOp1DInPlace", tile=0, op="NEGATE", inOut=x[:2])
+    return g, flag, negate
+
+
 def test_nested_conditions_are_counted_once_each() -> None:
     """Each level chooses its dearer arm, which holds the next; asked twice each, 20 levels are a million."""
 
     def cycles(depth: int) -> int:
-        g = Graph("ipu2", tiles=2)
-        x = g.variable("x", (4,), "float32").map_linearly(tiles=2)
-        flag = g.variable("flag", (1,), "bool").map_linearly(tiles=1)
-        negate = g.compute_set("negate")
-        negate.vertex("popops::UnaryOp1DInPlace", tile=0, op="NEGATE", inOut=x[:2])
+        g, flag, negate = negation()
         body = g.sequence(negate)
         for _ in range(depth):
             body = g.sequence(g.if_(flag, g.sequence(negate, body), negate))
@@ -431,11 +437,7 @@ def test_nested_conditions_are_counted_once_each() -> None:
 
 @pytest.mark.parametrize("kind", ["sequence", "repeat", "condition", "function"])
 def test_steps_nested_too_deep_are_refused(kind: str) -> None:
-    g = Graph("ipu2", tiles=2)
-    x = g.variable("x", (4,), "float32").map_linearly(tiles=2)
-    flag = g.variable("flag", (1,), "bool").map_linearly(tiles=1)
-    negate = g.compute_set("negate")
-    negate.vertex("popops::UnaryOp1DInPlace", tile=0, op="NEGATE", inOut=x[:2])
+    g, flag, negate = negation()
     body: Any = negate
     for level in range(500):
         body = {
