@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from workbench.base.arrays import IntArray, shared
 from workbench.base.identity import ByIdentity
@@ -16,11 +17,11 @@ class Vectors:
     def __init__(self, tiles: int) -> None:
         zeros = shared(np.zeros(tiles, dtype=np.int64))
         self.rows: list[IntArray] = [zeros]
-        self._by_identity: ByIdentity[IntArray, int] = ByIdentity([(zeros, 0)])
+        self._by_identity: ByIdentity[npt.NDArray[np.integer], int] = ByIdentity([(zeros, 0)])
         self._sums: dict[int, int] = {}
         self._used: dict[int, int] = {}
 
-    def row(self, vector: IntArray) -> int:
+    def row(self, vector: npt.NDArray[np.integer]) -> int:
         """The row of a vector, added when new."""
         known: int | None = self._by_identity.get(vector)
         if known is None:

@@ -171,7 +171,7 @@ def test_branches_on_one_ipu_do_not_overlap() -> None:
 def test_equal_steps_share_terms_and_arrays() -> None:
     b = Builder()
     trace = execute(b.program(b.compute({0: 5}), b.compute({0: 5})))
-    assert trace.steps[0].cycles_per_tile is trace.steps[1].cycles_per_tile
+    assert trace.steps[0].narrow_cycles is trace.steps[1].narrow_cycles
     assert trace.steps[0].cost.terms[0] is trace.steps[1].cost.terms[0]
 
 

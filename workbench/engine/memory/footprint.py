@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from workbench.base.arrays import IntArray, ceil_div, frozen
+from workbench.base.arrays import IntArray, NarrowArray, ceil_div, frozen, narrow
 from workbench.base.categories import CODE_CATEGORIES, FOOTPRINT_CATEGORIES
 from workbench.base.identity import ByIdentities, ByIdentity
 from workbench.engine import vertices
@@ -283,7 +283,7 @@ class StepSizes:
     def __init__(self, target: Target, earlier: StepSizes | None = None) -> None:
         self.target = target
         self._groups: ByIdentity[tuple[VertexGroup, ...], list[_Size]] = ByIdentity()
-        self._exchanges: ByIdentities[IntArray, tuple[IntArray, npt.NDArray[np.bool_]]] = ByIdentities()
+        self._exchanges: ByIdentities[IntArray, tuple[NarrowArray, npt.NDArray[np.bool_]]] = ByIdentities()
         self._kept: dict[tuple[StepsAlike, tuple[str, ...]], IntArray] = {}
         before = self if earlier is None or earlier.target != target else earlier
         self._earlier = (before._groups, before._exchanges, before._kept)
@@ -312,13 +312,13 @@ class StepSizes:
             self._groups[groups] = found
         return found
 
-    def of_exchange(self, exchange: Exchange) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    def of_exchange(self, exchange: Exchange) -> tuple[NarrowArray, npt.NDArray[np.bool_]]:
         """Instructions of each tile, and which tiles take part."""
         arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments)
-        found: tuple[IntArray, npt.NDArray[np.bool_]] | None = self._exchanges.get(arrays)
+        found: tuple[NarrowArray, npt.NDArray[np.bool_]] | None = self._exchanges.get(arrays)
         if found is None:
             found = self._earlier[1].get(arrays) or (
-                exchange_instructions(exchange, self.target),
+                narrow(exchange_instructions(exchange, self.target)),
                 (exchange.sent_bytes > 0) | (exchange.received_bytes > 0),
             )
             self._exchanges[arrays] = found
@@ -416,7 +416,7 @@ class _Counts:
 
     def _add_moves(self, row: int, prefix: str, exchange: Exchange, count: int) -> None:
         instructions, busy = self.sizes.of_exchange(exchange)
-        self.sums[prefix + "instructions"][row] += instructions if count == 1 else count * instructions
+        self.sums[prefix + "instructions"][row] += np.multiply(instructions, count, dtype=np.int64)
         self.exchanges[prefix][row] += count
         self.sums["runs"][row] += busy if count == 1 else count * busy
 

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from workbench.base.arrays import IntArray, shared
+from workbench.base.arrays import IntArray, narrow
 from workbench.base.causes import Cause
 from workbench.base.identity import ByIdentities, ByIdentity
 from workbench.engine import vertices
@@ -252,8 +252,7 @@ class StepCosts:
         self._exchanged: ByIdentities[IntArray | None, StepCost] = ByIdentities()
         self._earlier_exchanged = earlier._exchanged if earlier is not None and is_alike else self._exchanged
         self._synced: dict[str, StepCost] = {}
-        self._balances: ByIdentity[IntArray, tuple[int, float]] = ByIdentity()
-        self._nothing = shared(np.zeros(target.tiles_per_ipu, np.int64))
+        self._nothing = np.zeros(target.tiles_per_ipu, np.int64)
         self._launch = term("launch", "compute.launch", launch=target.launch_cycles)
 
     def cost(self, step: Leaf) -> StepCost:
@@ -269,15 +268,11 @@ class StepCosts:
         return self._global(step)
 
     def _made(self, cause: Cause, cost: Cost, cycles_per_tile: IntArray, flops: int = 0) -> StepCost:
-        per_tile = shared(cycles_per_tile)
-        known = self._balances.get(per_tile)
-        if known is None:
-            known = self._balances[per_tile] = _balance(per_tile)
-        active, balance = known
+        active, balance = _balance(cycles_per_tile)
         return StepCost(
             cost=cost,
             cause=cause,
-            cycles_per_tile=per_tile,
+            narrow_cycles=narrow(cycles_per_tile),
             active_tiles=active,
             tile_balance=balance,
             flops=flops,

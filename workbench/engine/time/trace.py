@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from workbench.base.arrays import IntArray
+import numpy as np
+
+from workbench.base.arrays import IntArray, NarrowArray
 from workbench.base.causes import Cause
 from workbench.engine.cost import Cost
 from workbench.engine.program import Program, TileProgram
@@ -14,15 +16,15 @@ from workbench.engine.program import Program, TileProgram
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StepCost:
-    """Cost of one execution of a step, the same object for steps that do the same. `cycles_per_tile` is int64[tiles]
-    without launch, sync or latency terms.
+    """Cost of one execution of a step, the same object for steps that do the same. `narrow_cycles` are the cycles per
+    tile, kept in as few bytes as hold them.
 
     `tile_balance` is the mean of the active tiles over the slowest; 1.0 without active tiles. `flops` counts all tiles.
     """
 
     cost: Cost
     cause: Cause
-    cycles_per_tile: IntArray
+    narrow_cycles: NarrowArray
     active_tiles: int
     tile_balance: float
     flops: int = 0
@@ -31,6 +33,11 @@ class StepCost:
     def cycles(self) -> int:
         """The total of the terms."""
         return self.cost.value
+
+    @property
+    def cycles_per_tile(self) -> IntArray:
+        """Cycles of each tile without launch, sync or latency terms, int64[tiles]."""
+        return self.narrow_cycles.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

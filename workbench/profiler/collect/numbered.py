@@ -144,7 +144,7 @@ class _Numbers:
         found = {
             "bytes_sent": [0 if sent is None else total(sent) for sent, _ in moved],
             "bytes_received": [0 if received is None else total(received) for _, received in moved],
-            "cycles_index": [row(costs[step.id].cycles_per_tile) for step in program.steps],
+            "cycles_index": [row(costs[step.id].narrow_cycles) for step in program.steps],
             "sent_index": [0 if sent is None else row(sent) for sent, _ in moved],
             "received_index": [0 if received is None else row(received) for _, received in moved],
             "fragments_index": [0 if each is None else row(each.fragments) for each in exchanges],
