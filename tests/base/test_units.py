@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.base.units import bytes_text, rate_text, things_text
+from workbench.base.units import bytes_text, cycles_text, rate_text, things_text
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,10 @@ def test_bytes_have_the_largest_unit_below_them(size_bytes: int, expected: str) 
 )
 def test_things_are_counted_in_the_singular_or_the_plural(count: int, thing: str, text: str) -> None:
     assert things_text(count, thing) == text
+
+
+@pytest.mark.parametrize(
+    ("cycles", "text"), [(0, "0 cycles"), (1, "1 cycle"), (0.6, "1 cycle"), (1000, "1.00 k cycles")]
+)
+def test_one_cycle_is_said_in_the_singular(cycles: float, text: str) -> None:
+    assert cycles_text(cycles) == text

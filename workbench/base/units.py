@@ -29,8 +29,9 @@ def bytes_text(value: int | float) -> str:
 
 
 def cycles_text(value: int | float) -> str:
-    """`1234567` → `"1.23 M cycles"`; below 1,000 the plain count."""
-    return f"{count_text(value)} cycles"
+    """`1234567` → `"1.23 M cycles"`; below 1,000 the plain count; `"1 cycle"`."""
+    text = count_text(value)
+    return f"{text} cycle" if text == "1" else f"{text} cycles"
 
 
 def count_text(value: int | float) -> str:

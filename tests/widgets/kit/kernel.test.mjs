@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {bytesText, clampWindow, clipText, copyFrom, countText, escapes, groupByPath, isUnder, lastAtMost, scale, shortText, textLines, ticks, unpack, wholeText, within} from "../../../workbench/widgets/kit/kernel.js";
+import {bytesText, clampWindow, clipText, copyFrom, countText, cyclesText, escapes, groupByPath, isUnder, lastAtMost, scale, shortText, textLines, ticks, unpack, wholeText, within} from "../../../workbench/widgets/kit/kernel.js";
 
 test("ticks are round and inside", () => {
   assert.deepEqual(ticks(0, 10, 5), [0, 2, 4, 6, 8, 10]);
@@ -15,6 +15,11 @@ test("what is negative has the minus of the changes beside it, not a hyphen", ()
   assert.equal(bytesText(-400), "−400 B");
   assert.equal(countText(-1234567), "−1.23 M");
   assert.equal(bytesText(400), "400 B");
+});
+
+test("one cycle is said in the singular, as it is shown and to the last one", () => {
+  assert.deepEqual([0, 1, 2, 1000].map(cyclesText), ["0 cycles", "1 cycle", "2 cycles", "1.00 k cycles"]);
+  assert.deepEqual([1, 1000].map(cyclesText.whole), ["1 cycle", "1,000 cycles"]);
 });
 
 test("a scale and its inverse", () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import {batchText, blockUnder, idleOf, labelOf, partOf, rowsOf, snapped, spentIn} from "../../../workbench/widgets/views/pipeline_lanes.js";
-import {ofIpu} from "../../../workbench/widgets/views/pipeline.js";
+import {blocksText, ofIpu} from "../../../workbench/widgets/views/pipeline.js";
 
 // Two IPUs; IPU 1 waits, copies, works on micro-batch 3 and waits again.
 const causes = ["compute", "exchange", "sync", "host", "inter_ipu", "collective", "fill", "drain", "wait_stage", "wait_host"];
@@ -71,4 +71,9 @@ test("a marker keeps to the nearest end of a block within reach", () => {
 test("what is known of an IPU alone is said to be its where stages share it", () => {
   assert.equal(ofIpu([{ipu: 0}, {ipu: 1}], "stash"), "stash");
   assert.equal(ofIpu([{ipu: 0}, {ipu: 1}, {ipu: 0}], "stash"), "stash, of its IPU");
+});
+
+test("one block of a micro-batch, and one IPU, are said in the singular", () => {
+  assert.equal(blocksText([{ipu: 3}]), "1 block on 1 IPU");
+  assert.equal(blocksText([{ipu: 3}, {ipu: 3}, {ipu: 0}]), "3 blocks on 2 IPUs");
 });

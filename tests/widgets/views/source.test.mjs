@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {commonLayer, linesOf, listOf, nextWith, partsOf} from "../../../workbench/widgets/views/source.js";
+import {about, commonLayer, linesOf, listOf, nextWith, partsOf} from "../../../workbench/widgets/views/source.js";
 
 const COLUMNS = {file: [0, 0, 0, 1], number: [3, 4, 9, 1], text: [0, 1, -1, 2], line: [-1, 1, -1, 0]};
 const FILES = [{file: "a.py", name: "a.py"}, {file: "b.py", name: "Cell 2"}];
@@ -41,4 +41,11 @@ test("a step of a shared body marks the line of the layer that is chosen with it
   assert.deepEqual([...linesOf(columns, strings, {step: null, layer: "enc"})], [0, 1]);
   assert.deepEqual([...linesOf(columns, strings, {step: null, layer: "en"})], []);
   assert.deepEqual([...linesOf(columns, strings, {step: 0, layer: null})], []);
+});
+
+test("a line that one step is of says so in the singular", () => {
+  const columns = {cycles: [30, 10], peak_bytes: [4, 4], code_bytes: [0, 0], step: [7, 7, 8, 9], step_layer: [0, 0, 0, 0]};
+  const view = {columns, data: {lines: ["a.py:3", "a.py:4"], texts: ["x = 1", "y = 2"], strings: [""], total_cycles: 40}, list: [{text: 0}, {text: 1}], placeOf: new Map([[0, 0], [1, 1]]), byLine: [[0, 1], [2, 3]]};
+  assert.equal(about(view, 0).at(-1), "1 step"); // executed twice: one step of the program
+  assert.equal(about(view, 1).at(-1), "2 steps");
 });

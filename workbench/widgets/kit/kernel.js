@@ -18,14 +18,15 @@ export function countText(value) {
   return minus(step ? `${(value / step[0]).toFixed(2)} ${step[1]}` : `${Math.round(value)}`);
 }
 
-export const cyclesText = (value) => `${countText(value)} cycles`;
+const ofCycles = (text) => `${text} ${text === "1" ? "cycle" : "cycles"}`;
+export const cyclesText = (value) => ofCycles(countText(value));
 export const percentText = (fraction) => minus(`${(fraction * 100).toFixed(1)} %`);
 export const wholeText = (value) => minus(Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ","));
 
 // Each of these to the last one.
 bytesText.whole = (value) => `${wholeText(value)} B`;
 countText.whole = wholeText;
-cyclesText.whole = (value) => `${wholeText(value)} cycles`;
+cyclesText.whole = (value) => ofCycles(wholeText(value));
 wholeText.whole = wholeText;
 
 // 1, "stage": "1 stage"; 1472, "tile": "1,472 tiles".

@@ -1,4 +1,4 @@
-import {axisX, button, bytesText, cyclesText, font, frame, h, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
+import {axisX, button, bytesText, cyclesText, font, frame, h, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, surface, swatch, table, thingsText, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
 import {secondsText, tickTexts} from "../kit/lanes.js";
 import {gripOf, placeGrips} from "../kit/marks.js";
 import {LEFT, RIGHT, TOP, batchText, blockUnder, busyOf, drawChosen, drawLane, drawMarks, drawRibbon, highOf, idleOf, lastOf, pitchOf, rowsOf, snapped, spentIn} from "./pipeline_lanes.js";
@@ -121,7 +121,7 @@ function rangePart(view) {
 
 function marksPart(view) {
   const [a, b] = view.marks, [from, to] = [Math.min(a, b), Math.max(a, b)], waiting = idleOf(spentIn(holding(view, from, to), from, to)) / ((to - from) * view.data.ipus || 1);
-  return part(`B − A: ${wholeText(b - a)} cycles`, `${secondsText(to - from, view.data.clock_hz)}; A at ${wholeText(a)}, B at ${wholeText(b)}; ${percentText(waiting)} of it waiting`, button("Zoom to the markers", () => view.zoom.set(from, to)));
+  return part(`B − A: ${cyclesText.whole(b - a)}`, `${secondsText(to - from, view.data.clock_hz)}; A at ${wholeText(a)}, B at ${wholeText(b)}; ${percentText(waiting)} of it waiting`, button("Zoom to the markers", () => view.zoom.set(from, to)));
 }
 
 // Of stages that share an IPU, what is known of the IPU alone is said to be its.
@@ -133,11 +133,14 @@ function stagesPart({data}) {
     number(ofIpu(data.stages, "idle (cycles)"), (row) => row.idle), number("FIFO slots", (row) => row.depth), number(ofIpu(data.stages, "stash"), (row) => bytesText(row.stash_bytes))], data.stages));
 }
 
+// "2 blocks on 1 IPU".
+export const blocksText = (rows) => `${thingsText(rows.length, "block")} on ${thingsText(new Set(rows.map(({ipu}) => ipu)).size, "IPU")}`;
+
 function batchPart(view) {
   const rows = view.chosen() === null ? [] : chosenRows(view);
   if (!rows.length) return part("Micro-batch", "Click a block: its micro-batch lights up on every IPU. Drag to pan; after a click the wheel zooms.", "Keys: ← → micro-batch, Esc none, PageUp PageDown pan, + − zoom, Home all, O one column, T two markers.");
   const first = rows[0].start, length = endOf(rows) - first, title = `Micro-batch ${view.chosen()}`;
-  view.ui.announce(`${title}: ${rows.length} blocks on ${new Set(rows.map(({ipu}) => ipu)).size} IPUs, cycles ${wholeText(first)} to ${wholeText(first + length)}`);
+  view.ui.announce(`${title}: ${blocksText(rows)}, cycles ${wholeText(first)} to ${wholeText(first + length)}`);
   return part(title, `${timeText(view, length)} from end to end, ${percentText(rows.reduce((sum, {kind, cycles}) => sum + (kind === "stage" && cycles), 0) / length)} of it at work`, scrolled("Blocks of the micro-batch", OF_BLOCK, rows, {pick: ({start, cycles}) => view.zoom.set(start - cycles, start + 2 * cycles)}));
 }
 

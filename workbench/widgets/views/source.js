@@ -1,4 +1,4 @@
-import {bytesText, choice, clipText, cyclesText, button, font, frame, h, hatch, isUnder, percentText, place, select, selectionOf, surface, table, tip, unpack, watch, wholeText, letGo} from "../kit/kernel.js";
+import {bytesText, choice, clipText, cyclesText, button, font, frame, h, hatch, isUnder, percentText, place, select, selectionOf, surface, table, tip, unpack, watch, wholeText, letGo, thingsText} from "../kit/kernel.js";
 import {grid} from "../kit/grid.js";
 
 const ROW = 20, SPARE = 10, STRIP = 40, SHOWN = 460;
@@ -55,10 +55,10 @@ const said = (view, line) => MEASURES[view.measure][1](valueOf(view, line));
 const textOf = (view, entry) => (entry.text < 0 ? view.data.no_text : view.data.texts[entry.text]);
 const stepsOf = (view, line) => view.byLine[line] ?? [];
 
-function about(view, line) {
+export function about(view, line) {
   const {columns, data} = view, entry = view.list[view.placeOf.get(line)], steps = stepsOf(view, line), layers = [...new Set(steps.map((i) => data.strings[columns.step_layer[i]]).filter(Boolean))];
   return [data.lines[line], textOf(view, entry).trim(), `${cyclesText(columns.cycles[line])}, ${percentText(columns.cycles[line] / (data.total_cycles || 1))} of all`, `at most ${bytesText(columns.peak_bytes[line])} on a tile`,
-    columns.code_bytes[line] > 0 && `${bytesText(columns.code_bytes[line])} of code`, `${wholeText(new Set(steps.map((i) => columns.step[i])).size)} steps`, layers.length > 0 && `layer ${layers.slice(0, 3).join(", ")}${layers.length > 3 ? ` and ${layers.length - 3} more` : ""}`].filter(Boolean);
+    columns.code_bytes[line] > 0 && `${bytesText(columns.code_bytes[line])} of code`, thingsText(new Set(steps.map((i) => columns.step[i])).size, "step"), layers.length > 0 && `layer ${layers.slice(0, 3).join(", ")}${layers.length > 3 ? ` and ${layers.length - 3} more` : ""}`].filter(Boolean);
 }
 
 function draw(view, ctx, width, height, t) {
