@@ -14,6 +14,7 @@ from tests.profiler.builder import TILES, Builder, spread
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.widgets.kit.javascript import evaluate
 from tests.widgets.views.payloads import columns
+from workbench.base.causes import CAUSE_WORDS, CAUSES
 from workbench.errors import InputError
 from workbench.profiler.report import face
 from workbench.widgets.kit.frames import BLOCK, block_of, frames
@@ -170,3 +171,14 @@ def test_still_faces(made: Any) -> None:
     assert report.position in sent["place"]
     assert len(sent["place"]) <= playback.STORED
     assert "fullest_tile_bytes" in playback.html(report)
+
+
+def test_the_legend_has_the_order_of_the_other_views() -> None:
+    """The compiled pipeline computes before it copies, synchronises and asks the host, in another order than named."""
+    report = compiled().playback
+    data, buffer = playback.payload(report, [])
+    there = set(report.to_pandas()["cause"])
+    assert data["cause_names"] == [cause for cause in CAUSES if cause in there]
+    assert [each["label"] for each in data["causes"]] == [CAUSE_WORDS[cause] for cause in data["cause_names"]]
+    said = [data["cause_names"][at] for at in columns(data, buffer)["cause"].tolist()]
+    assert said == report.to_pandas()["cause"].tolist()

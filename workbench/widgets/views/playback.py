@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.base.causes import CAUSES as CAUSE_NAMES
 from workbench.base.units import bytes_text, count_text
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
@@ -30,7 +31,8 @@ def payload(report: Report, places: Sequence[int]) -> tuple[dict[str, Any], byte
     """Every position in a line each, and the frames at `places`."""
     profile, table = report.profile, report.to_pandas()
     names, layers = Names(), Names()
-    causes = list(dict.fromkeys(table["cause"]))
+    there = set(table["cause"])
+    causes = [each for each in CAUSE_NAMES if each in there]  # in the order of the legends of the other views
     columns: dict[str, tuple[str, Any]] = {
         "step": ("i4", table["step"]),
         "name": ("i4", names.indexes(table["name"])),
