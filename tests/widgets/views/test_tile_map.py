@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cached_property
 from typing import Any
 
@@ -195,3 +196,23 @@ def test_columns_are_numbered_as_numbers_are_written() -> None:
     drawn = face("tile_map").svg(large_profile(ipus=1, steps=120).tile_map)
     assert ">920<" in drawn
     assert ">1,012<" in drawn
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "ends"),
+    [
+        ([307_200, 307_216], "bytes", ["307,200 B", "307,216 B"]),  # 300.0 KiB both
+        ([307_200, 409_600], "bytes", ["300.0 KiB", "400.0 KiB"]),
+        ([307_200, 307_200], "bytes", ["300.0 KiB", "300.0 KiB"]),  # one value: nothing to tell apart
+        ([1_234_000, 1_234_999], "cycles", ["1,234,000 cycles", "1,234,999 cycles"]),  # 1.23 M both
+    ],
+)
+def test_the_ends_of_a_stored_key_do_not_read_alike(values: list[int], unit: str, ends: list[str]) -> None:
+    tiles = np.full(16, values[0], dtype=np.int64)
+    tiles[3] = values[1]
+    profile = handmade_profile()
+    steps = profile.tables["steps"]
+    computes = int(steps["id"][steps["cause"] == "compute"][0])
+    report = profile.tile_map.of("cycles", computes) if unit == "cycles" else profile.tile_map
+    vars(report)["values"] = tiles
+    assert [each for each in re.findall(r">([^<]*)</text>", tile_map.draw(report)) if each in ends] == ends

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.base.arrays import IntArray
-from workbench.base.units import bytes_text, cycles_text
+from workbench.base.units import bytes_text, cycles_text, things_text
 from workbench.errors import InputError
 from workbench.profiler.places import ipu_of
 from workbench.widgets.face import Face, register
@@ -205,8 +205,11 @@ def draw(report: Report) -> str:
         picture.text(56 + (place + 0.5) * side, 44 + tall + 16, f"{place * values.shape[0]:,}", anchor="middle")
     picture.text(56, 44 + tall + 34, "number of the column's first tile; tiles run down each column")
     picture.image(56, 44 + tall + 48, 320, 10, svg.png(svg.ramp(np.arange(64)[None, :], 0, 63)))
-    picture.text(56, 44 + tall + 74, text(low))
-    picture.text(376, 44 + tall + 74, text(high), anchor="end")
+    ends = [text(low), text(high)]
+    if low < high and ends[0] == ends[1]:  # to the last byte or cycle, where short texts read alike
+        ends = [things_text(value, "cycle") if report.unit == "cycles" else f"{value:,} B" for value in (low, high)]
+    picture.text(56, 44 + tall + 74, ends[0])
+    picture.text(376, 44 + tall + 74, ends[1], anchor="end")
     picture.text(392, 44 + tall + 58, f"{report.unit} of each tile")
     return str(picture)
 
