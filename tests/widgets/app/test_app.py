@@ -135,6 +135,8 @@ def test_sources_that_are_given() -> None:
     assert App("resnet50").picker.choice().source == "resnet50"
     with pytest.raises(InputError, match="there is no ready model 'lenet'"):
         App("lenet")
+    with pytest.raises(InputError, match=r"did you mean 'resnet50'\?$"):
+        App("resnet")
 
 
 def test_models_of_the_notebook_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

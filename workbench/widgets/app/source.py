@@ -10,7 +10,7 @@ from typing import Any
 
 import ipywidgets
 
-from workbench.base.text import short, shown
+from workbench.base.text import meant, short, shown
 from workbench.errors import InputError
 from workbench.executable import layered_source
 from workbench.widgets.app.builder import Builder
@@ -107,7 +107,8 @@ class SourcePicker:
         if isinstance(given, str) and given in READY:
             self.ready.value, self.box.selected_index = given, 1
         elif isinstance(given, str):
-            raise InputError(f"there is no ready model {given!r}", expected="one of: " + ", ".join(READY))
+            known = "one of: " + ", ".join(READY)
+            raise InputError(f"there is no ready model {short(given)}", expected=known, todo=meant(given, READY))
         elif given is not None:
             self.models.value, self.box.selected_index = next(iter(self._given)), 2
         else:
