@@ -104,3 +104,23 @@ def test_replicas_are_ipus_of_their_own() -> None:
     with pytest.raises(InputError, match="2 IPUs are selected, for 3 replicas"):
         app.request()
     assert "select 3 IPUs" in app.code.problem
+
+
+def test_what_says_how_stages_are_cut_is_what_is_asked_for() -> None:
+    """The layers of a ready model are not known before it is built, and three cannot be spread over four IPUs."""
+    app = App()
+    app.options.controls["auto_select_ipus"].value = 2
+    assert app.run.stages.options == (EVEN, FOUND)
+    assert app.run.stages.value == EVEN
+    app.picker.box.selected_index = 1  # a ready model
+    assert app.run.stages.options == (FOUND,)
+    assert app.run.stages.value == FOUND
+    assert app.request().stages == AUTO
+    kept = app.run.state()
+    app.picker.box.selected_index = 0  # three rows
+    assert app.run.stages.value == EVEN
+    assert app.request().stages == [0, 0, 1]
+    app.options.controls["auto_select_ipus"].value = 4
+    assert (app.run.stages.options, app.request().stages) == ((FOUND,), AUTO)
+    app.run.restore({**kept, "stages": EVEN})
+    assert app.run.stages.value == FOUND

@@ -247,7 +247,9 @@ class App(ipywidgets.VBox):
         if not self._ready:
             return
         try:
-            choice, request = self.picker.choice(), self.request()
+            choice = self.picker.choice()
+            self.run.count_layers(choice.layers >= max(1, self.options.options().ipus() // self.run.replicas.value))
+            request = self.request()
         except WorkbenchError as error:
             self.code.problem = asked = str(error)
         else:

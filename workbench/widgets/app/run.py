@@ -59,6 +59,8 @@ class RunForm:
         copies = "Copies of the program on IPUs of their own"
         self.replicas = WholeNumber("replicas", 1, 1, MAX_REPLICAS, tooltip=copies)
         self.cuts: list[str] = []  # the layers to cut after, where they were moved by hand
+        self._countable = True
+        self._wished = EVEN  # where it can be had
         controls = [getattr(self, name) for name in _KEPT]
         for control in controls:
             control.observe(lambda change: on_change(), "value")
@@ -93,9 +95,22 @@ class RunForm:
     def cut_by_hand(self, cuts: list[str]) -> None:
         """Cut behind these layers, or, without any, no more by hand."""
         self.cuts = cuts
-        chosen = BY_HAND if cuts else FOUND if self.stages.value == BY_HAND else self.stages.value
-        self.stages.options = [EVEN, FOUND, BY_HAND] if cuts else [EVEN, FOUND]
-        self.stages.value = chosen
+        self._offer(BY_HAND if cuts else FOUND if self.stages.value == BY_HAND else self.stages.value)
+
+    def count_layers(self, known: bool) -> None:
+        """Whether layers can be spread by their count: where they cannot, that is not offered, and comes back later."""
+        if known != self._countable:
+            if not known:
+                self._wished = self.stages.value
+            self._countable = known
+            back = known and self.stages.value == FOUND
+            self._offer(self._wished if back else self.stages.value)
+
+    def _offer(self, chosen: str) -> None:
+        """Show the ways to cut that there are, with one chosen."""
+        ways = [*([EVEN] if self._countable else []), FOUND, *([BY_HAND] if self.cuts else [])]
+        self.stages.options = ways
+        self.stages.value = chosen if chosen in ways else FOUND
 
     def set(self, values: Mapping[str, Any]) -> None:
         """Move the controls to the arguments of a fix; others are not of this form."""
@@ -114,7 +129,9 @@ class RunForm:
         """Move the controls to where they stood."""
         self.cut_by_hand(state["cuts"])
         for name in _KEPT:
-            getattr(self, name).value = state[name]
+            if name != "stages":
+                getattr(self, name).value = state[name]
+        self._offer(state["stages"])  # of another source, as there they can be cut
 
 
 def request_of(choice: Choice, run: RunForm, options: Any, target: Any = None) -> Any:
