@@ -105,3 +105,12 @@ def test_other_cuts_are_refused_with_their_reason(cuts: Any) -> None:
     assert asked == [["dense_1", "dense_5"]]
     ribbon._handle_custom_msg("cuts", [])
     assert len(asked) == 1
+
+
+def test_a_stage_that_takes_as_long_is_not_told_as_faster(node: str) -> None:
+    source = """
+        import {changeText} from "WIDGETS/app/ribbon.js";
+        console.log(JSON.stringify([0, 0.0001, -0.25, 0.25].map(changeText)));
+    """
+    same = "as many cycles as"
+    assert evaluate(node, source) == [same, same, "25.0 % fewer cycles than", "25.0 % more cycles than"]

@@ -552,3 +552,8 @@ def test_a_stored_app_shows_text_and_pictures() -> None:
     bundle = app._repr_mimebundle_()
     assert bundle["text/html"].count("<img") == len(linked.shown(app.profile))
     assert bundle["text/plain"].startswith("Fits:")
+
+
+def test_a_change_that_cannot_be_read_off_is_none() -> None:
+    profile = over().profile
+    assert difference(profile, profile) == "Against before: as much on the fullest tile, as many cycles per sample"

@@ -11,7 +11,7 @@ from typing import Any
 import ipywidgets
 
 from workbench.base.text import shown
-from workbench.base.units import bytes_text
+from workbench.base.units import bytes_text, percent_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.executable import PHASES, compile_request
 from workbench.executable.reads import options_read
@@ -510,5 +510,7 @@ def difference(before: Profile, after: Profile) -> str:
     """`"Against before: 98.2 KiB less on the fullest tile, 12.3 % more cycles per sample"`."""
     saved = before.max_tile_bytes - after.max_tile_bytes
     cycles = cycles_per_sample(after) / cycles_per_sample(before) - 1 if before.total_cycles else 0.0
-    memory = f"{bytes_text(abs(saved))} {'less' if saved >= 0 else 'more'} on the fullest tile"
-    return f"Against before: {memory}, {abs(cycles) * 100:.1f} % {'more' if cycles >= 0 else 'fewer'} cycles per sample"
+    memory = f"{bytes_text(abs(saved))} {'less' if saved > 0 else 'more'}" if saved else "as much"
+    text = percent_text(abs(cycles))
+    time = "as many" if text == percent_text(0) else f"{text} {'more' if cycles > 0 else 'fewer'}"
+    return f"Against before: {memory} on the fullest tile, {time} cycles per sample"

@@ -31,6 +31,9 @@ export function places(data) {
 }
 
 const bar = (share, colour, limit, label) => h("div", {class: "wb-cut-bar", role: "img", "aria-label": label},
+// A change of cycles that cannot be read off is none.
+export const changeText = (change) => (percentText(Math.abs(change)) === percentText(0) ? "as many cycles as" : `${percentText(Math.abs(change))} ${change > 0 ? "more" : "fewer"} cycles than`);
+
   h("div", {style: {width: `${Math.min(1, share) * 100}%`, background: colour}}),
   limit === null ? null : h("i", {style: {left: `${limit * 100}%`}}));
 
@@ -93,7 +96,7 @@ async function render({model, el}) {
     });
     body.replaceChildren(...rows(data, stages, same));
     const slowest = Math.max(...stages.map(({cycles}) => cycles)), before = Math.max(...data.measured.cycles), change = slowest / before - 1;
-    said.textContent = same ? "As compiled. Drag a cut, or move it with the arrow keys." : `An estimate from the layers' measured costs: the slowest stage takes ${percentText(Math.abs(change))} ${change > 0 ? "more" : "fewer"} cycles than the compiled one. Compile it to know.`;
+    said.textContent = same ? "As compiled. Drag a cut, or move it with the arrow keys." : `An estimate from the layers' measured costs: the slowest stage takes ${changeText(change)} the compiled one. Compile it to know.`;
     verify.disabled = back.disabled = same;
   };
   const complain = () => { why.textContent = model.get("problem"); why.hidden = !why.textContent; };
