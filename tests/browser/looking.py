@@ -32,6 +32,13 @@ def top_of(element: Locator) -> float:
     return size["y"]
 
 
+def left_of(element: Locator) -> float:
+    """Pixels from the window's left edge."""
+    size = element.bounding_box()
+    assert size is not None
+    return size["x"]
+
+
 def view(place: Page | Locator, title: str) -> Locator:
     return place.locator(f'section.wb[aria-label="{title}"]')
 

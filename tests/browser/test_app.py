@@ -9,7 +9,7 @@ import pytest
 
 from tests.browser.apps import COMPILE_MS, DIAGNOSE_MS, START, RunApp, button, choose_ready, enter, press
 from tests.browser.driver import EVERY_SCREEN, NotebookPage, Screens
-from tests.browser.looking import eventually, is_drawn, top_of
+from tests.browser.looking import eventually, is_drawn, left_of, top_of
 
 pytestmark = pytest.mark.browser
 
@@ -37,6 +37,7 @@ def test_build_compile_and_look(screens: Screens, run_app: RunApp) -> None:
     button(page, "Add layer").click()
     page.get_by_label("layer 4: kind").select_option("Dropout")
     button(page, "Move layer 4 up").click()
+    said = left_of(page.locator(".wb-app-asked p"))
     page.wait_for_function("() => document.querySelector('.wb-code pre').textContent.includes('name=\"dropout_3\"')")
     assert 'keras.layers.Dense(units=10, activation="softmax", name="dense_4")' in code.inner_text()
     button(page, "Remove layer 3").click()
@@ -56,6 +57,7 @@ def test_build_compile_and_look(screens: Screens, run_app: RunApp) -> None:
     note.wait_for()
     note.scroll_into_view_if_needed()
     for screen in lab.on(screens):
+    assert left_of(page.locator(".wb-app-shown p")) == said  # the line that comes first stands where the other began
         lab.screenshot(f"app-changed-{screen}")
     button(page, "Form").click()
     page.locator(".wb-app-form").wait_for(state="hidden")
