@@ -22,8 +22,12 @@ def mend(lab: NotebookPage) -> None:
     best = page.locator(".wb-fixes tbody tr.wb-fits").first
     best.wait_for(timeout=DIAGNOSE_MS)
     assert "to spare" in best.inner_text()
+    unfolded = page.locator(".wb-fixes details[open]")
+    best.get_by_text("Code", exact=True).click()
+    assert unfolded.count() == 1
     # Rows come in as they are measured; they can be applied once the search is over, and the best stands first then.
     best.get_by_role("button", name=re.compile("Apply")).wait_for(timeout=DIAGNOSE_MS)
+    assert unfolded.count() == 1  # who reads the code of a fix goes on reading as others come
 
 
 @EVERY_SCREEN
@@ -33,11 +37,11 @@ def test_build_compile_and_look(screens: Screens, run_app: RunApp) -> None:
     page.get_by_text("Copy", exact=True).wait_for()
     for screen in lab.on(screens):
         lab.screenshot(f"app-start-{screen}")
+    said = left_of(page.locator(".wb-app-asked p"))
     code = page.locator(".wb-code pre")
     button(page, "Add layer").click()
     page.get_by_label("layer 4: kind").select_option("Dropout")
     button(page, "Move layer 4 up").click()
-    said = left_of(page.locator(".wb-app-asked p"))
     page.wait_for_function("() => document.querySelector('.wb-code pre').textContent.includes('name=\"dropout_3\"')")
     assert 'keras.layers.Dense(units=10, activation="softmax", name="dense_4")' in code.inner_text()
     button(page, "Remove layer 3").click()
@@ -53,11 +57,11 @@ def test_build_compile_and_look(screens: Screens, run_app: RunApp) -> None:
     page.locator(".wb-app-shown").get_by_text("mlp, training, batch size 4 (4 samples").wait_for()
     page.get_by_label("batch size", exact=True).fill("8")
     page.keyboard.press("Tab")
+    assert left_of(page.locator(".wb-app-shown p")) == said  # the line that comes first stands where the other began
     note = page.get_by_text("the form has changed since")
     note.wait_for()
     note.scroll_into_view_if_needed()
     for screen in lab.on(screens):
-    assert left_of(page.locator(".wb-app-shown p")) == said  # the line that comes first stands where the other began
         lab.screenshot(f"app-changed-{screen}")
     button(page, "Form").click()
     page.locator(".wb-app-form").wait_for(state="hidden")

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Locator
+from playwright.sync_api import Locator, Page
 
 from tests.browser.apps import COMPILE_MS, START, RunApp, button
 from tests.browser.driver import EVERY_SCREEN, Screens
 
 pytestmark = pytest.mark.browser
+
+
+# Chooses another option without going to its menu.
+ADD_UNFOCUSED = """() => {
+    const menu = document.querySelector('.wb-what-other select');
+    menu.value = 'io_tiles.num_io_tiles';
+    menu.dispatchEvent(new Event('change'));
+}"""
+
+
+def focused(page: Page) -> str:
+    """What has the focus is called, or the first cell of a row that has it."""
+    called = "(at) => at.tagName === 'TR' ? at.firstElementChild.textContent : at.ariaLabel ?? at.tagName"
+    return str(page.evaluate(f"() => ({called})(document.activeElement)"))
 
 
 def value_of(field: Locator) -> str:
@@ -57,8 +71,16 @@ def test_what_if_by_keys(screens: Screens, run_app: RunApp) -> None:
     rows.first.focus()
     page.keyboard.press("Enter")
     what.get_by_text("What if batch size 1, precision float16").wait_for(timeout=COMPILE_MS)
-    what.get_by_label("another option").select_option("io_tiles.num_io_tiles")
+    assert focused(page) == "1"  # the row that was pressed, in the table that was drawn anew
+    batch.focus()  # as it was: what can be moved is drawn anew, with one more
+    page.evaluate(ADD_UNFOCUSED)
     what.get_by_label("What if num_io_tiles (io_tiles)", exact=True).wait_for()
+    assert focused(page) == "What if batch size"
+    another = what.get_by_label("another option")
+    another.focus()
+    another.select_option("io_tiles.available_memory_proportion")
+    what.get_by_label("What if available_memory_proportion (io_tiles)", exact=True).wait_for()
+    assert focused(page) == "SELECT"
     button(page, "Take over").click()
     page.locator(".wb-app-shown").get_by_text("batch size 1 ").wait_for(timeout=COMPILE_MS)
     assert page.get_by_label("precision", exact=True).input_value() == "float16"

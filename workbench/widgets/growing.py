@@ -38,13 +38,13 @@ class _Shown:
     def __call__(self, report: Any) -> None:
         from IPython.display import display
 
-        from workbench.widgets.views.diagnosis import DiagnosisView, content
+        from workbench.widgets.views.diagnosis import DiagnosisView
 
         if self._view is None:
             self._view = DiagnosisView(report)
             self._display = display(self._view, display_id=True)
             return
-        self._view.data = content(report)
+        self._view.grow(report)
 
     def close(self) -> None:
         """Take the view away: what the cell gives shows itself."""

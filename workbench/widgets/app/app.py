@@ -42,7 +42,7 @@ from workbench.widgets.app.whatif import WhatIf
 from workbench.widgets.carried import carried
 from workbench.widgets.kit.base import with_html
 from workbench.widgets.kit.selection import Selection
-from workbench.widgets.views.diagnosis import DiagnosisView, content
+from workbench.widgets.views.diagnosis import DiagnosisView
 
 _COMPILE = "Compile the model for the IPU that is described, without hardware"
 _DIAGNOSE = "Try what may make it fit, or faster: each change is compiled and measured"
@@ -450,18 +450,18 @@ class App(ipywidgets.VBox):
             linked.close(each)
 
     def _grown(self, found: Any) -> None:
-        """Show a diagnosis that still goes on."""
+        """Show a diagnosis that still goes on, or its end: who reads it keeps the place."""
         shown = self._mending.children
         if shown and isinstance(shown[0], DiagnosisView):
-            shown[0].data = content(found)
+            shown[0].grow(found)
         else:
-            self._offer(DiagnosisView(found))
+            view = DiagnosisView(found)
+            view.on_apply(self.apply)
+            self._offer(view)
 
     def _diagnosed(self, found: Any) -> None:
         self.diagnosis, self._undone = found, None
-        view = DiagnosisView(found)
-        view.on_apply(self.apply)
-        self._offer(view)
+        self._grown(found)
         self.progress.end(found.sentence)
 
     def _enable(self, *, running: bool = False) -> None:

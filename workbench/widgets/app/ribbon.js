@@ -1,3 +1,4 @@
+import {anew} from "../kit/anew.js";
 import {OWN_KEYS, button, bytesText, cyclesText, h, percentText, watch} from "../kit/kernel.js";
 
 export const COLOURS = ["#2f74c0", "#c96a12", "#1d7f4e", "#8a4fb5", "#b3475f", "#3f8f9b", "#8a7a1f", "#5b636c"];
@@ -30,10 +31,10 @@ export function places(data) {
   return widths.reduce((found, width) => [...found, found.at(-1) + width / whole], [0]);
 }
 
-const bar = (share, colour, limit, label) => h("div", {class: "wb-cut-bar", role: "img", "aria-label": label},
 // A change of cycles that cannot be read off is none.
 export const changeText = (change) => (percentText(Math.abs(change)) === percentText(0) ? "as many cycles as" : `${percentText(Math.abs(change))} ${change > 0 ? "more" : "fewer"} cycles than`);
 
+const bar = (share, colour, limit, label) => h("div", {class: "wb-cut-bar", role: "img", "aria-label": label},
   h("div", {style: {width: `${Math.min(1, share) * 100}%`, background: colour}}),
   limit === null ? null : h("i", {style: {left: `${limit * 100}%`}}));
 
@@ -83,7 +84,7 @@ async function render({model, el}) {
     at = places(data);
     blocks = data.names.map((name, layer) => h("div", {class: "wb-cut-layer", title: `${name}: ${cyclesText(data.cycles[layer])}`, style: {left: `${at[layer] * 100}%`, width: `${(at[layer + 1] - at[layer]) * 100}%`}}, h("span", {text: name})));
     knobs = cuts.map((_, place) => handle(place));
-    ribbon.replaceChildren(...blocks, ...knobs);
+    anew(ribbon, ...blocks, ...knobs);
     show();
   };
   const show = () => {

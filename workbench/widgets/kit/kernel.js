@@ -1,6 +1,8 @@
 // What every view shares: quantities as text, scales, patterns, theme, canvas, pan and zoom, tables, selection.
 // Names come from models people wrote, so text reaches the page through textContent only.
 
+import {anew} from "./anew.js";
+
 const BINARY = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]];
 const DECIMAL = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 const largest = (value, steps) => steps.find(([size]) => Math.abs(value) >= size);
@@ -397,7 +399,7 @@ export function frame(host, {title, sentence, side = false, height = 340}) {
   const say = (text) => { said.textContent = text; canvas.setAttribute("aria-label", text); };
   say(sentence);
   let fill = () => null;
-  const refill = () => { if (data.open) data.replaceChildren(data.firstChild, h("div", {class: "wb-scroll", tabindex: 0, role: "region", "aria-label": `${title}, data table`}, fill())); };
+  const refill = () => { if (data.open) anew(data, data.firstChild, h("div", {class: "wb-scroll", tabindex: 0, role: "region", "aria-label": `${title}, data table`}, fill())); };
   data.addEventListener("toggle", refill);
   return {root, tools, legend, canvas, plot, panel, say, announce: (text) => { live.textContent = text; },
     setTable: (make) => { fill = make; refill(); }};

@@ -1,3 +1,4 @@
+import {anew} from "../kit/anew.js";
 import {OWN_KEYS, button, h, watch} from "../kit/kernel.js";
 
 function gauge({share, beyond}, limit, fits, text) {
@@ -8,7 +9,7 @@ function gauge({share, beyond}, limit, fits, text) {
 
 function row(fix, place, {limit, live, apply}) {
   const code = fix.code && h("details", {}, h("summary", {text: "Code"}), h("pre", {tabindex: 0, text: fix.code}));
-  return h("tr", {class: fix.fits ? "wb-fits" : ""},
+  return h("tr", {class: fix.fits ? "wb-fits" : "", "data-key": fix.title},
     h("th", {scope: "row"}, h("span", {class: "wb-fix", text: fix.title}), fix.note && h("span", {class: "wb-note", text: fix.note}), code),
     h("td", {}, gauge(fix, limit, fix.fits, fix.bytes), h("span", {class: "wb-note", text: fix.estimate})),
     h("td", {}, h("span", {class: "wb-says", text: `${fix.fits ? "✓" : "✕"} ${fix.verdict}`}), fix.doubt && h("span", {class: "wb-note", text: fix.doubt})),
@@ -59,7 +60,7 @@ async function render({model, el}) {
     setTimeout(() => el.querySelectorAll("button").forEach((each) => { each.disabled = false; }), 2000);
     model.send({apply: place});
   };
-  const show = () => el.replaceChildren(content(model.get("data"), model.get("live"), apply));
+  const show = () => anew(el, content(model.get("data"), model.get("live"), apply)); // it grows while it is read
   show();
   return watch(model, ["data"], show);
 }

@@ -177,6 +177,11 @@ class DiagnosisView(View):
         self.live = not self._report.estimated and self._report.ended
         self.data = content(self._report)
 
+    def grow(self, report: Report) -> None:
+        """Show the same search further on, or at its end: what is unfolded stays so, and a control keeps the focus."""
+        self._report = report
+        self._begin()
+
     def on_apply(self, callback: Callable[[int], None]) -> None:
         """Call back with the number of a fix when its button is pressed."""
         self._callbacks.append(callback)

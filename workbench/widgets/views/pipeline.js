@@ -1,3 +1,4 @@
+import {anew} from "../kit/anew.js";
 import {axisX, button, bytesText, cyclesText, font, frame, h, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, surface, swatch, table, thingsText, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
 import {secondsText, tickTexts} from "../kit/lanes.js";
 import {gripOf, placeGrips} from "../kit/marks.js";
@@ -145,7 +146,7 @@ function batchPart(view) {
 }
 
 function panel(view) {
-  view.ui.panel.replaceChildren(h("div", {}, view.marks && marksPart(view), rangePart(view)), batchPart(view), stagesPart(view));
+  anew(view.ui.panel, h("div", {}, view.marks && marksPart(view), rangePart(view)), batchPart(view), stagesPart(view));
 }
 
 function load(view) {

@@ -1,3 +1,4 @@
+import {anew} from "../../kit/anew.js";
 import {OWN_KEYS, axisX, axisY, button, bytesText, choice, countText, cyclesText, font, h, place, scale, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "../../kit/kernel.js";
 import {signed} from "../../views/comparison.js";
 
@@ -132,7 +133,7 @@ function curve(view) {
   root.hidden = !found;
   if (!found) return;
   const go = (row) => view.go(found.name, row.at);
-  rows.replaceChildren(table([
+  anew(rows, table([
     {label: found.label, text: (row) => row.value}, {label: "fullest tile", text: (row) => row.bytes_text ?? ""}, {label: "a sample", text: (row) => row.cycles_text ?? ""}, {label: "", text: (row) => told(row, found.best)},
   ], found.rows, {chosen: (row) => row.at === view.state().at[found.name], pick: go, caption: "Line: bytes on the fullest tile; dashes: cycles a sample; hollow: does not fit; ring: the fastest that fits. A row goes there."}));
   view.curve.canvas.redraw();
@@ -201,7 +202,7 @@ async function render({model, el}) {
     bars.replaceChildren(cycles(view.data));
     surfaces.forEach((each) => each.redraw());
   };
-  const furnish = () => knobs.replaceChildren(...model.get("knobs").map((each) => knob(view, each)));
+  const furnish = () => anew(knobs, ...model.get("knobs").map((each) => knob(view, each)));
   const show = () => {
     const {working, problem, others, at, slow} = state();
     root.hidden = !state().from;
@@ -216,7 +217,7 @@ async function render({model, el}) {
     if (other.dataset.names !== others.join()) {
       other.dataset.names = others.join();
       const menu = choice("another option", [["", "choose one"], ...others.map((name) => [name, name])], "", (name) => name && view.send({do: "add", name}));
-      other.replaceChildren(menu);
+      anew(other, menu);
     }
     curve(view);
   };
