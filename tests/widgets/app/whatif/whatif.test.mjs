@@ -1,7 +1,8 @@
 // What if: tones of changes, programs of other lengths, and what a curve draws.
 import assert from "node:assert/strict";
 import test from "node:test";
-import {curveOf, sentence, stretched, toneOf} from "../../../../workbench/widgets/app/whatif/panel.js";
+import {curveOf, cycles, sentence, stretched, toneOf} from "../../../../workbench/widgets/app/whatif/panel.js";
+import {every, install} from "../../kit/page.mjs";
 
 const head = (before, after, better = -1, unit = "bytes") => ({label: "x", unit, better, before, after});
 
@@ -31,4 +32,17 @@ test("the sentence says what was asked, the verdict, and both changes with their
   const heads = [head(2048, 1024), head(0, 0, 1), head(1000, 3000, -1, "cycles")];
   assert.equal(sentence({asked: "batch size 8", fits: [true, false], heads}), "What if batch size 8: does not fit, 1.0 KiB on the fullest tile (−1.0 KiB), 3.00 k cycles a sample (+2.00 k)");
   assert.match(sentence({asked: "", fits: [true, true], heads}), /^As it was compiled: fits/);
+});
+
+test("the key of the bars is as plain as they are", () => {
+  install();
+  const pens = [], make = document.createElement;
+  document.createElement = (tag) => {
+    const node = make(tag), pen = node.getContext();
+    node.getContext = () => { pens.push(pen); return pen; };
+    return node;
+  };
+  const drawn = cycles({causes: [{paint: {label: "exchange", colour: "#cf7a1c", pattern: "rising"}, before: 1000, after: 2000}]});
+  assert.deepEqual(every(drawn, "wb-key").map(({textContent}) => textContent), ["exchange 2.00 k"]);
+  assert.deepEqual(pens.map(({globalCompositeOperation}) => globalCompositeOperation), [undefined]); // a hatched one has holes
 });

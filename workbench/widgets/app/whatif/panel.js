@@ -34,12 +34,12 @@ function card(head) {
 }
 
 // Cycles of a sample by cause: the earlier bar above the later one, on one scale.
-function cycles({causes}) {
+export function cycles({causes}) {
   const sum = (side) => causes.reduce((all, each) => all + each[side], 0), whole = Math.max(sum("before"), sum("after")) || 1;
   const bar = (side, label) => h("div", {class: `wb-strip wb-${side}`, title: `${label}: ${cyclesText(sum(side))} a sample`},
     ...causes.map(({paint, ...each}) => h("div", {style: {width: `${(each[side] / whole) * 100}%`, background: paint.colour}, title: `${paint.label}: ${cyclesText(each[side])}`})));
   return h("div", {class: "wb-what-cycles", role: "img", "aria-label": `Cycles a sample: ${cyclesText(sum("after"))}, before ${cyclesText(sum("before"))}`}, bar("before", "before"), bar("after", "now"),
-    h("div", {class: "wb-legend"}, ...causes.map(({paint, after}) => h("span", {class: "wb-key"}, swatch(paint), h("span", {text: `${paint.label} ${countText(after)}`})))));
+    h("div", {class: "wb-legend"}, ...causes.map(({paint, after}) => h("span", {class: "wb-key"}, swatch({...paint, pattern: ""}), h("span", {text: `${paint.label} ${countText(after)}`})))));
 }
 
 // Filled: now; line: before; a rule where the memory of a tile ends.
