@@ -11,8 +11,8 @@ from workbench.base.checked import bound, checked
 from workbench.engine.target import Target, target, targets
 from workbench.errors import InputError
 from workbench.executable import Executable, Progress, compile_and_write, compile_request, make_request
-from workbench.executable.sources import check_source
-from workbench.executable.values import MOST_ROWS, check_names
+from workbench.executable.sources import check_layered, check_source
+from workbench.executable.values import MOST_ROWS, check_names, several_inputs
 from workbench.profiler.advice.compare import Comparison, compare
 from workbench.profiler.profile import Profile
 from workbench.profiler.storage import load_profile
@@ -218,11 +218,13 @@ def compare_schedules(
     ipus: int | None = None,
     schedules: Sequence[Any] = ("Grouped", "Interleaved", "Sequential"),
     recomputation: Sequence[bool] = (False, True),
+    *,
+    inputs: Any = (),
     **arguments: Any,
 ) -> Comparison:
     """Pipeline schedules side by side, each with and without recomputation: time, bubble, memory per IPU.
 
-    `arguments` as in `wb.compile`. Without `stages`, layers are spread evenly by number over `ipus`; `stages="auto"`
+    `arguments` as in `wb.compile`, and `inputs` a tuple of its example inputs. Without `stages`, layers are spread evenly by number over `ipus`; `stages="auto"`
     finds those of `wb.autosplit`. Without `gradient_accumulation_steps`, there are four times the micro-batches that
     fill the pipeline. Traced once.
     """
@@ -233,7 +235,9 @@ def compare_schedules(
     progress = arguments.pop("progress", None)
     if (found := _is_auto(arguments.get("stages"))) and ipus is None:
         raise InputError("stages is 'auto', and ipus is not given", todo="give ipus=, the number of stages to find")
-    request = make_request(source, **{"mode": "training", **arguments, **({"stages": None} if found else {})})
+    asked = {"mode": "training", **arguments, **({"stages": None} if found else {})}
+    request = make_request(source, **asked, inputs=inputs)
+    check_layered(request, "wb.compare_schedules")
     check_source(request)
     if found:
         request = _in_found_stages(request, ipus, progress)
@@ -246,13 +250,21 @@ def compare_schedules(
 
 
 @checked
-def autosplit(source: Any, ipus: int, *, compiles: int = 8, progress: Progress | None = None, **arguments: Any) -> Any:
+def autosplit(
+    source: Any,
+    ipus: int,
+    *,
+    inputs: Any = (),
+    compiles: int = 8,
+    progress: Progress | None = None,
+    **arguments: Any,
+) -> Any:
     """Pipeline stages for a model over so many IPUs, by measured cycles within memory, verified: a `Split`.
 
     Even stages are compiled first; what each layer took in them (cycles of each direction, bytes of the fullest tile,
     what crosses a cut) says which cuts of all are best, and those are compiled in turn, until none promises more or
     `compiles` were made. Where nothing fits, recomputation and then offloading are tried. `arguments` as in
-    `wb.compile`, which takes the result: `stages=split`. Without `gradient_accumulation_steps` there are four times
+    `wb.compile`, which takes the result: `stages=split`; `inputs`: a tuple of its example inputs. Without `gradient_accumulation_steps` there are four times
     the micro-batches that fill the pipeline. Layers at both ends that share a variable are on one IPU: its two stages
     are in `device_mapping`. Errors: `InputError` for a source without layers, too few of them, or more IPUs than there
     are.
@@ -262,7 +274,8 @@ def autosplit(source: Any, ipus: int, *, compiles: int = 8, progress: Progress |
     from workbench.splits.find import autosplit as find
 
     check_names("wb.autosplit", arguments, _COMPILED_WITH)
-    request = make_request(source, **arguments)
+    request = make_request(source, **arguments, inputs=inputs)
+    check_layered(request, "wb.autosplit")
     check_source(request)
     count, most = whole("ipus", ipus, least=2), whole("compiles", compiles)
     check_ipus(count * request.replicas, request.target, what="autosplit: stages and replicas")
@@ -271,13 +284,19 @@ def autosplit(source: Any, ipus: int, *, compiles: int = 8, progress: Progress |
 
 @checked
 def fewest_ipus(
-    source: Any, *, most: int | None = None, compiles: int = 8, progress: Progress | None = None, **arguments: Any
+    source: Any,
+    *,
+    inputs: Any = (),
+    most: int | None = None,
+    compiles: int = 8,
+    progress: Progress | None = None,
+    **arguments: Any,
 ) -> Any:
     """On how few IPUs a model fits, each number verified by compiles, and why not on fewer: a `FewestIpus`.
 
     `most`: the last number to try, default those of the system in use. On more than one IPU the stages are those that
     `wb.autosplit` finds with so many `compiles`; where they are used up before something fits, what comes next is said.
-    `arguments` as in `wb.compile`. A number whose memory the weights and the optimizer's state alone exceed is not
+    `arguments` as in `wb.compile`, and `inputs` a tuple of its example inputs. A number whose memory the weights and the optimizer's state alone exceed is not
     compiled; one row stands for all that are more than there are layers.
     """
     from workbench.base.whole import whole
@@ -285,7 +304,8 @@ def fewest_ipus(
     from workbench.splits.fewest import fewest_ipus as find
 
     check_names("wb.fewest_ipus", arguments, _COMPILED_WITH)
-    request = make_request(source, **arguments)
+    request = make_request(source, **arguments, inputs=inputs)
+    check_layered(request, "wb.fewest_ipus")
     check_source(request)
     last = number_of_ipus() if most is None else whole("most", most)
     if most is not None:
@@ -298,6 +318,7 @@ def plan(
     source: Any,
     *,
     global_batch: int,
+    inputs: Any = (),
     system: str | None = None,
     compiles: int = 40,
     progress: Progress | None = None,
@@ -309,7 +330,8 @@ def plan(
     `wb.autosplit`) x replicas on the rest, micro-batches (that of `batch_size`, else powers of two while they fit and
     are faster) with as many of them as make `global_batch` samples a weight update, recomputation and offloading where
     memory asks for them, and both pipeline schedules of the best, which also has what is left of the `compiles`; what
-    was left out is named. `arguments` as in `wb.compile`. Errors: `InputError`.
+    was left out is named. `arguments` as in `wb.compile`, and `inputs` a tuple of its example inputs. Errors:
+    `InputError`.
     """
     from workbench.base.whole import whole
     from workbench.ipu import devices
@@ -319,7 +341,9 @@ def plan(
     before = devices.current()
     described = devices.use(system) if system is not None else before
     try:
-        request = make_request(source, **{"mode": "training", "target": described.target_name, **arguments})
+        asked = {"mode": "training", "target": described.target_name, **arguments}
+        request = make_request(source, **asked, inputs=inputs)
+        check_layered(request, "wb.plan")
         check_source(request)
         if request.mode == "inference":
             raise InputError(
@@ -344,11 +368,18 @@ MOST_TRIALS = 100_000  # of a search: each is a compile
 _PLANNED = ("stages", "replicas", "gradient_accumulation_steps", "pipeline_schedule", "recomputation", "offload")
 
 
+def _inputs_given(inputs: Any) -> dict[str, Any]:
+    """The example inputs as an argument of all points; nothing where there are none, so that a grid may vary them."""
+    found = several_inputs(inputs)
+    return {"inputs": found} if found else {}
+
+
 @checked
 def sweep(
     source: Any,
     grid: Any,
     *,
+    inputs: Any = (),
     executor: Any = None,
     folder: str | Path | None = None,
     columns: Any = None,
@@ -358,7 +389,8 @@ def sweep(
     """A source compiled at every point of a grid, a row for each: a `Sweep`.
 
     `grid`: a mapping of names to lists, of which every combination is a point, or a list of points. A name is an
-    argument of `wb.compile`, an option by its dotted name, or a size of a ready model. `columns`: names of `Profile` or
+    argument of `wb.compile`, an option by its dotted name, or a size of a ready model. `inputs`: a tuple of what a JAX
+    function takes, for all points; as a name of the grid, a tuple for each, which is how its batch is varied. `columns`: names of `Profile` or
     `{"name": function of a profile}`, shown besides. What fails is a row that says why. `folder`: where profiles are
     kept by content; called again with it, a sweep that was interrupted goes on. `executor`: of `concurrent.futures`,
     or Dask's `client.get_executor()`; without one, processes of this machine where the work is worth them. What is sent
@@ -368,6 +400,7 @@ def sweep(
     from workbench.sweeps.sweep import sweep as run
 
     check_names("wb.sweep", arguments, _COMPILED_WITH)
+    arguments |= _inputs_given(inputs)
     return run(source, grid, arguments=arguments, executor=executor, folder=folder, columns=columns, progress=progress)
 
 
@@ -378,6 +411,7 @@ def search(
     objective: Any = "samples_per_second",
     trials: int = 20,
     *,
+    inputs: Any = (),
     seed: int = 0,
     folder: str | Path | None = None,
     progress: Progress | None = None,
@@ -387,13 +421,15 @@ def search(
 
     `space`: names as in `wb.sweep`, each with a list of values, or a pair (low, high) of whole or real numbers.
     `objective`: "samples_per_second", "total_cycles", "max_tile_bytes", or a function of a profile, less being better;
-    what does not fit counts as worse than anything that does. `arguments`, `folder` and `progress` as in `wb.sweep`.
+    what does not fit counts as worse than anything that does. `inputs`, `arguments`, `folder` and `progress` as in
+    `wb.sweep`.
     Errors: `InputError` and `OptionError`, before anything is compiled.
     """
     from workbench.base.whole import whole
     from workbench.sweeps.search import search as run
 
     check_names("wb.search", arguments, _COMPILED_WITH)
+    arguments |= _inputs_given(inputs)
     return run(
         source,
         space,

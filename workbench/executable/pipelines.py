@@ -32,7 +32,7 @@ def in_even_stages(request: Any, ipus: int | None = None) -> Any:
             raise InputError(
                 f"ipus is {ipus}, and there are no stages to schedule", todo="give stages=, or ipus= of at least 2"
             )
-        request = request.replace(stages=even_stages(request.source, ipus))
+        request = request.replace(stages=even_stages(request.source, ipus, built=not request.inputs))
     stages = list(getattr(request.stages, "stages", request.stages))
     count = len(stages) + 1 if all(isinstance(stage, str) for stage in stages) else max(stages) + 1
     if ipus is not None and count != ipus:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -16,7 +17,7 @@ from workbench.engine.target import Target, targets
 from workbench.engine.target import target as find_target
 from workbench.errors import InputError, OptionValueError
 from workbench.executable.pipelines import offload_options, recomputation_options
-from workbench.executable.values import check_names, checked, given
+from workbench.executable.values import check_names, checked, given, several_inputs
 from workbench.ipu.config import current_options
 from workbench.ipu.config.config import in_force
 
@@ -30,6 +31,8 @@ READ_BY_TRACES = (ACCUMULATION, NORM_MEMBERS)
 def _equal(left: Request, right: Request, name: str) -> bool:
     """Whether a plain field is equal; anything else (models, arrays) is the same only when it is the same object."""
     pair = (getattr(left, name), getattr(right, name))
+    if all(isinstance(each, tuple) for each in pair):  # inputs that were given in two lists
+        return len(pair[0]) == len(pair[1]) and all(map(operator.is_, *pair))
     return all(isinstance(each, int | str | bool) for each in pair) and pair[0] == pair[1]
 
 
@@ -122,8 +125,11 @@ class Request:
 def make_request(source: Any, *inputs: Any, config: Any = None, target: Any = None, **more: Any) -> Request:
     """Check the arguments of `wb.compile` and freeze them; those it has and are not here keep their defaults.
 
-    Errors: `InputError` or `OptionError` for an argument that `wb.compile` does not have, or a value of no use.
+    `inputs` may be given by name too, as a list of them. Errors: `InputError` or `OptionError` for an argument that
+    `wb.compile` does not have, or a value of no use.
     """
+    inputs = inputs or several_inputs(more.get("inputs"))
+    more.pop("inputs", None)
     check_names("wb.compile", more, ARGUMENTS)
     if more.get("device_mapping") is None and getattr(more.get("stages"), "device_mapping", None) is not None:
         more["device_mapping"] = more["stages"].device_mapping  # a split knows where its stages are

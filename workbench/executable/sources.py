@@ -55,6 +55,30 @@ def check_source(request: Request) -> None:
         as_optimizer(request.optimizer)
 
 
+def check_layered(request: Request, caller: str) -> None:
+    """An `InputError` for a source without layers, which `caller` cuts into stages."""
+    source, what = request.source, "this source"
+    if not hasattr(source, "trace_source") and not made_by_hand(source):
+        if _is_model(request) or not callable(source) or (not request.inputs and _takes_nothing(source)):
+            return  # what is of no kind is said when the source is checked
+        what = f"the function {getattr(source, '__name__', repr(source))!r}"
+    raise InputError(
+        f"{what} has no layers to cut, and {caller} cuts them into stages",
+        expected="a Keras model, a function without arguments that builds one, or a ready name",
+        todo="wb.compile takes this source; wb.sweep(function, grid, inputs=(...)) a function of arrays at many points",
+    )
+
+
+def _takes_nothing(function: Any) -> bool:
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        return False
+    except ValueError:  # a callable of C that does not say what it takes
+        pass
+    return True
+
+
 def trace_source(request: Request) -> Source:
     """The request's source, traced by the first door that claims it; an `InputError` when none does."""
     return _door(request).trace(request)
@@ -140,7 +164,8 @@ def _check_call(function: Any, inputs: tuple[Any, ...], expected: str) -> None:
         raise InputError(
             f"the function {name!r}{signature} was given {given}: {error}",
             expected=expected,
-            todo=f"write wb.compile({name}, jax.ShapeDtypeStruct((16, 16), 'float32')), with a type for each argument",
+            todo=f"write wb.compile({name}, jax.ShapeDtypeStruct((16, 16), 'float32')), with a type for each argument; "
+            "wb.sweep and wb.search take them as inputs=(...)",
         ) from None
 
 
@@ -175,4 +200,13 @@ DOORS = (
     ),
 )
 
-__all__ = ["DOORS", "TRACING", "Door", "check_source", "layered_source", "made_by_hand", "trace_source"]
+__all__ = [
+    "DOORS",
+    "TRACING",
+    "Door",
+    "check_layered",
+    "check_source",
+    "layered_source",
+    "made_by_hand",
+    "trace_source",
+]

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from workbench.base.text import short
 from workbench.base.whole import MOST_TURNS, whole
 from workbench.errors import InputError
 
@@ -51,6 +52,19 @@ def _stages(name: str, value: Any) -> Any:
     held = getattr(value, "stages", None)  # those of a split
     found = _several(name, held if isinstance(held, list | tuple) else value, example)
     return [each if isinstance(each, str | bool) else whole("a stage", each, least=0) for each in found]
+
+
+def several_inputs(value: Any) -> tuple[Any, ...]:
+    """The arguments of a JAX function, or the example a model is given, from a list of them; None are none."""
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        raise InputError(
+            f"inputs is {short(value)}",
+            expected="a tuple of arrays or of types, as wb.compile takes them behind the source",
+            todo="write inputs=(x,), or inputs=(x, y) for a function of two",
+        )
+    return tuple(value)
 
 
 def _devices(name: str, value: Any) -> tuple[int, ...] | None:
@@ -126,4 +140,4 @@ def check_names(call: str, names: Collection[str], known: Sequence[str]) -> None
         )
 
 
-__all__ = ["check_names", "checked", "given"]
+__all__ = ["check_names", "checked", "given", "several_inputs"]

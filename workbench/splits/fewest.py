@@ -126,7 +126,7 @@ def fewest_ipus(
     request: Any, compile: Compile, most: int, compiles: int = COMPILES, progress: Progress | None = None
 ) -> FewestIpus:
     """Try one IPU, then more, up to `most`: see `wb.fewest_ipus`."""
-    layers = len(chain_to_cut(request, "fewest_ipus").names)
+    layers = len(chain_to_cut(request, "wb.fewest_ipus").names)
     numbers = [_single(request, compile, progress)]
     least = _state_bytes(numbers[0].single.profile) if numbers[0].single is not None else 0
     while not numbers[-1].fits and len(numbers) < min(most, layers):

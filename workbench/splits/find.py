@@ -13,7 +13,7 @@ from workbench.base.units import some_text, things_text
 from workbench.engine.frontends.staging.chain import LayerChain, chain_of
 from workbench.errors import Cancelled, InputError, WorkbenchError
 from workbench.executable.pipelines import FILLINGS, OFFLOAD, devices_of, offload_options, recomputation_options
-from workbench.executable.sources import TRACING
+from workbench.executable.sources import TRACING, check_layered
 from workbench.profiler.advice.levers.situation import accumulators_apart
 from workbench.splits.costs import StageCosts, costs_of
 from workbench.splits.layout import Layout
@@ -41,7 +41,7 @@ def autosplit(
     request: Any, compile: Compile, ipus: int, compiles: int = COMPILES, progress: Progress | None = None
 ) -> Split:
     """The split of a request's model over `ipus` stages: see `wb.autosplit`."""
-    chain = chain_to_cut(request, "autosplit")
+    chain = chain_to_cut(request, "wb.autosplit")
     check_stages(chain.names, ipus)
     if request.gradient_accumulation_steps <= 1:
         stages = Layout.of(chain, ipus, mapped=bool(devices_of(request.options))).stages
@@ -53,8 +53,7 @@ def chain_to_cut(request: Any, caller: str) -> LayerChain:
     """The layers of a request's model. Errors: `InputError` where there are none, or stages are given already."""
     if request.stages is not None:
         raise InputError(f"stages is given, and {caller} finds them", todo="leave stages out")
-    if request.inputs or hasattr(request.source, "trace_source") or hasattr(request.source, "compile_program"):
-        raise InputError("this source has no layers to cut", expected="a Keras model, its builder, or a ready name")
+    check_layered(request, caller)
     with TRACING:
         return chain_of(request.source)
 

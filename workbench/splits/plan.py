@@ -11,6 +11,7 @@ import pandas as pd
 
 from workbench.base.text import shown
 from workbench.base.units import bytes_text, rate_text, things_text
+from workbench.engine.frontends.describe.checks import flattened
 from workbench.errors import InputError, WorkbenchError
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records, text_table
@@ -171,7 +172,10 @@ def plan(
     progress: Progress | None = None,
 ) -> Plan:
     """The uses of a system of so many IPUs: see `wb.plan`."""
-    chain = chain_to_cut(request, "plan")
+    chain = chain_to_cut(request, "wb.plan")
+    if request.inputs and request.batch_size is None:  # an example says the batch: there are no others to try
+        first = flattened("inputs", request.inputs[0])[0]
+        request = request.replace(batch_size=first.shape[0] if getattr(first, "shape", ()) else None)
     search = _Search(request=request, compile=compile, chain=chain, batch=global_batch, left=compiles, heard=progress)
     worse = 0
     for stages in (1 << place for place in range(ipus.bit_length())):

@@ -14,7 +14,7 @@ from workbench.errors import InputError, OptionError
 from workbench.executable.request import ARGUMENTS, make_request
 
 Point = Mapping[str, Any]
-OWN = ("target", "config")  # arguments of a compile that are no fields of a request
+OWN = ("target", "config", "inputs")  # arguments of a compile that are no fields of a request
 
 
 def points_of(grid: Any) -> list[dict[str, Any]]:

@@ -140,7 +140,7 @@ class Sweep(Report):
         if self.best is None:
             return text
         row = self.rows[self.best]
-        named = ", ".join(f"{axis}={row.point[axis]!r}" for axis in self.axes if axis in row.point)
+        named = ", ".join(f"{axis}={_asked(row.point[axis])}" for axis in self.axes if axis in row.point)
         cost = (
             f"{cycles_text(row.values['total_cycles'])} a call, fullest tile {bytes_text(row.values['max_tile_bytes'])}"
         )
@@ -327,11 +327,24 @@ RECENT = 64  # groups a request is held against
 
 
 def _plain(value: Any) -> Any:
-    """A value as a cell: numbers, texts and None as they are, all else as its text."""
+    """A value as a cell: numbers, texts and None as they are, arrays by type and shape, all else as its text."""
     value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, list | tuple) and any(map(_is_array, value)):
+        return ", ".join(str(_plain(each)) for each in value)
+    if _is_array(value):
+        return f"{np.dtype(value.dtype).name}[{','.join(map(str, value.shape))}]"
     if value is None or isinstance(value, str | bool | int | float):
         return value
     return getattr(value, "name", None) or str(value)
+
+
+def _asked(value: Any) -> str:
+    cell = _plain(value)
+    return repr(value) if cell is value or not isinstance(value, list | tuple) else f"({cell})"
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype")
 
 
 __all__ = ["Row", "Sweep", "checked_requests", "sweep"]

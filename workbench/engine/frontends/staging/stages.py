@@ -41,15 +41,19 @@ def assign_stages(model: Any, stages: Any) -> dict[str, int]:
     return {layer.name: number for layer, number in zip(layers, numbers, strict=True)}
 
 
-def even_stages(source: Any, count: int) -> list[int]:
-    """A stage per layer, each stage with as many layers as the next, one more or less."""
+def even_stages(source: Any, count: int, built: bool = True) -> list[int]:
+    """A stage per layer, each stage with as many layers as the next, one more or less.
+
+    `built`: whether the model must be; one with example inputs is built when it is traced.
+    """
     builder = getattr(source, "builder", source)
     if isinstance(source, str):
         from workbench.engine.frontends.ready import ready
 
         builder = ready(source).builder
     model = source if hasattr(source, "stateless_call") else builder()
-    check_model(model)
+    if built or not callable(getattr(model, "stateless_call", None)):
+        check_model(model)
     return evenly(len(stage_layers(model)), count)
 
 
