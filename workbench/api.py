@@ -224,9 +224,9 @@ def compare_schedules(
 ) -> Comparison:
     """Pipeline schedules side by side, each with and without recomputation: time, bubble, memory per IPU.
 
-    `arguments` as in `wb.compile`, and `inputs` a tuple of its example inputs. Without `stages`, layers are spread evenly by number over `ipus`; `stages="auto"`
-    finds those of `wb.autosplit`. Without `gradient_accumulation_steps`, there are four times the micro-batches that
-    fill the pipeline. Traced once.
+    `arguments` as in `wb.compile`, and `inputs` a tuple of its example inputs. Without `stages`, layers are spread
+    evenly by number over `ipus`; `stages="auto"` finds those of `wb.autosplit`. Without `gradient_accumulation_steps`,
+    there are four times the micro-batches that fill the pipeline. Traced once.
     """
     from workbench.executable.pipelines import in_even_stages
     from workbench.profiler.advice.schedules import compare_schedules as run
@@ -264,10 +264,10 @@ def autosplit(
     Even stages are compiled first; what each layer took in them (cycles of each direction, bytes of the fullest tile,
     what crosses a cut) says which cuts of all are best, and those are compiled in turn, until none promises more or
     `compiles` were made. Where nothing fits, recomputation and then offloading are tried. `arguments` as in
-    `wb.compile`, which takes the result: `stages=split`; `inputs`: a tuple of its example inputs. Without `gradient_accumulation_steps` there are four times
-    the micro-batches that fill the pipeline. Layers at both ends that share a variable are on one IPU: its two stages
-    are in `device_mapping`. Errors: `InputError` for a source without layers, too few of them, or more IPUs than there
-    are.
+    `wb.compile`, which takes the result: `stages=split`; `inputs`: a tuple of its example inputs. Without
+    `gradient_accumulation_steps` there are four times the micro-batches that fill the pipeline. Layers at both ends
+    that share a variable are on one IPU: its two stages are in `device_mapping`. Errors: `InputError` for a source
+    without layers, too few of them, or more IPUs than there are.
     """
     from workbench.base.whole import whole
     from workbench.ipu.devices import check_ipus
@@ -296,8 +296,8 @@ def fewest_ipus(
 
     `most`: the last number to try, default those of the system in use. On more than one IPU the stages are those that
     `wb.autosplit` finds with so many `compiles`; where they are used up before something fits, what comes next is said.
-    `arguments` as in `wb.compile`, and `inputs` a tuple of its example inputs. A number whose memory the weights and the optimizer's state alone exceed is not
-    compiled; one row stands for all that are more than there are layers.
+    `arguments` as in `wb.compile`, and `inputs` a tuple of its example inputs. A number whose memory the weights and
+    the optimizer's state alone exceed is not compiled; one row stands for all that are more than there are layers.
     """
     from workbench.base.whole import whole
     from workbench.ipu.devices import check_ipus, number_of_ipus
@@ -390,12 +390,13 @@ def sweep(
 
     `grid`: a mapping of names to lists, of which every combination is a point, or a list of points. A name is an
     argument of `wb.compile`, an option by its dotted name, or a size of a ready model. `inputs`: a tuple of what a JAX
-    function takes, for all points; as a name of the grid, a tuple for each, which is how its batch is varied. `columns`: names of `Profile` or
-    `{"name": function of a profile}`, shown besides. What fails is a row that says why. `folder`: where profiles are
-    kept by content; called again with it, a sweep that was interrupted goes on. `executor`: of `concurrent.futures`,
-    or Dask's `client.get_executor()`; without one, processes of this machine where the work is worth them. What is sent
-    to a worker is the traced graph: it imports neither Keras nor JAX. `progress` hears a line for each row.
-    `arguments` as in `wb.compile`, for all points. Errors: `InputError` and `OptionError`, before anything is compiled.
+    function takes, for all points; as a name of the grid, a tuple for each, which is how its batch is varied.
+    `columns`: names of `Profile` or `{"name": function of a profile}`, shown besides. What fails is a row that says
+    why. `folder`: where profiles are kept by content; called again with it, a sweep that was interrupted goes on.
+    `executor`: of `concurrent.futures`, or Dask's `client.get_executor()`; without one, processes of this machine where
+    the work is worth them. What is sent to a worker is the traced graph: it imports neither Keras nor JAX. `progress`
+    hears a line for each row. `arguments` as in `wb.compile`, for all points. Errors: `InputError` and `OptionError`,
+    before anything is compiled.
     """
     from workbench.sweeps.sweep import sweep as run
 

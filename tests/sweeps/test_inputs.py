@@ -71,5 +71,5 @@ def test_what_are_no_inputs_and_inputs_twice_are_refused() -> None:
         wb.sweep(product, {"target": ["ipu2"]}, inputs=np.ones(3))
     with pytest.raises(InputError, match="the grid varies it"):
         wb.sweep(product, {"inputs": [types(8)]}, inputs=types(8))
-    with pytest.raises(InputError, match="was given 1 input.*wb.search take them as inputs="):
+    with pytest.raises(InputError, match=r"was given 1 input.*wb.search take them as inputs="):
         wb.sweep(product, {"target": ["ipu2"]}, inputs=types(8)[:1])

@@ -60,7 +60,7 @@ def bound(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def called(name: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+def called(name: str, function: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
     """What the function gives; an `InputError` in which it has this name for arguments that it does not take."""
     try:
         signature = inspect.signature(function)

@@ -219,6 +219,11 @@ def test_inference_of_them_is_keras_own() -> None:
         (lambda: layers.Dropout(0.5, noise_shape="all"), "noise_shape is 'all'"),
         (lambda: layers.Dropout(0.5, noise_shape=[2, 2])(X, training=True), "noise_shape is"),
         (lambda: layers.AssumeEqualAcrossReplicas(inplace=3), "inplace is 3"),
+        (lambda: layers.GroupNormalization(group=3), "GroupNormalization: .*'group'.*did you mean 'groups'"),
+        (lambda: layers.InstanceNormalization(groups=3), "InstanceNormalization: .*'groups'"),
+        (lambda: layers.LayerNormalization(epsilo=1e-3), "no argument 'epsilo'.*did you mean 'epsilon'"),
+        (lambda: layers.Dropout(rte=0.5), "Dropout: missing .*'rate'.*did you mean 'rate'"),
+        (lambda: layers.Embedding(3), "Embedding: missing .*'output_dim'"),
     ],
 )
 def test_what_does_not_fit_is_named(call: Any, told: str) -> None:

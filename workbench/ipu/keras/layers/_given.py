@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
 
-from workbench.base.checked import checked
-from workbench.base.text import short
+from workbench.base.checked import called, checked
+from workbench.base.text import meant, short
 from workbench.errors import CallError, InputError
 from workbench.tf._graph.convert import check_depth
 
@@ -28,12 +29,36 @@ class Layer(keras.layers.Layer):  # type: ignore[misc]
                 raise InputError(f"{name} is {short(value)}: {error}", expected="a value that ends") from None
         return super().__new__(cls, *args, **kwargs)
 
+    def __init_subclass__(cls, **more: Any) -> None:
+        """A call that does not fit a layer is told as any other is, by the layer's name."""
+        super().__init_subclass__(**more)
+        if "__init__" in vars(cls):
+            cls.__init__ = _told(cls.__init__)  # type: ignore[method-assign]
 
-def for_keras(layer: str, given: Mapping[str, Any]) -> dict[str, Any]:
+
+def _told(init: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(init)
+    def call(self: Any, *args: Any, **kwargs: Any) -> None:
+        called(type(self).__name__, init.__get__(self), *args, **kwargs)
+
+    call.__signature__ = inspect.signature(init)  # type: ignore[attr-defined]  # Keras looks through no wrapper
+    return call
+
+
+def for_keras(layer: Layer, given: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of every Keras layer; a `CallError` for others, and for a name or a switch that is none."""
     unknown = [name for name in given if name not in OF_KERAS]
     if unknown:
-        raise CallError(f"{layer} has no argument {unknown[0]!r}", expected=f"its own, or {', '.join(OF_KERAS)}")
+        own = [
+            each.name
+            for each in inspect.signature(type(layer)).parameters.values()
+            if each.kind is not each.VAR_KEYWORD and each.name not in OF_KERAS
+        ]
+        raise CallError(
+            f"{type(layer).__name__} has no argument {unknown[0]!r}",
+            expected=f"one of: {', '.join([*own, *OF_KERAS])}",
+            todo=meant(unknown[0], [*own, *OF_KERAS]),
+        )
     check(**{name: value for name, value in given.items() if name in ("name", "trainable")})
     if "/" in (given.get("name") or ""):
         raise InputError(f"name is {short(given['name'])}", expected="a text without /, which joins names")

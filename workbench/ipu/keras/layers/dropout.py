@@ -30,7 +30,7 @@ class Dropout(Layer):
         if noise_shape is not None and not _are_sizes(noise_shape):
             raise InputError(f"noise_shape is {short(noise_shape)}", expected="a list of sizes")
         words = _pair(seed)
-        super().__init__(**for_keras("Dropout", kwargs))
+        super().__init__(**for_keras(self, kwargs))
         self.rate = float(rate)
         self.noise_shape = None if noise_shape is None else tuple(None if s is None else int(s) for s in noise_shape)
         self.seed = words

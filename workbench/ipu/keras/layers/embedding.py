@@ -24,7 +24,7 @@ class Embedding(Layer):
     def __init__(self, input_dim: int, output_dim: int, embeddings_initializer: Any = "uniform", **kwargs: Any) -> None:
         rows = whole("input_dim", input_dim, most=MOST_EXACT)
         size = whole("output_dim", output_dim, most=MOST_EXACT)
-        super().__init__(**{"autocast": False, **for_keras("Embedding", kwargs)})
+        super().__init__(**{"autocast": False, **for_keras(self, kwargs)})
         self.input_dim, self.output_dim = rows, size
         self.embeddings_initializer = initializer("embeddings_initializer", embeddings_initializer)
 

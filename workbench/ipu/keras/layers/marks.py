@@ -23,7 +23,7 @@ class AssumeEqualAcrossReplicas(Layer):
 
     def __init__(self, inplace: bool = False, **kwargs: Any) -> None:
         check(inplace=inplace)
-        super().__init__(**for_keras("AssumeEqualAcrossReplicas", kwargs))
+        super().__init__(**for_keras(self, kwargs))
         self.inplace = inplace
 
     def call(self, inputs: Any) -> Any:
@@ -48,7 +48,7 @@ class RecomputationCheckpoint(Layer):
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**for_keras("RecomputationCheckpoint", kwargs))
+        super().__init__(**for_keras(self, kwargs))
 
     def call(self, inputs: Any) -> Any:
         """The inputs."""

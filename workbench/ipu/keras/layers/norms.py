@@ -37,7 +37,7 @@ class _Norm(Layer):
         check(center=center, scale=scale, epsilon=epsilon)
         if not 0 <= epsilon < float("inf"):
             raise InputError(f"epsilon is {short(epsilon)}", expected="a number of at least 0")
-        super().__init__(dtype=str(given_type(dtype)), autocast=False, **for_keras(type(self).__name__, kwargs))
+        super().__init__(dtype=str(given_type(dtype)), autocast=False, **for_keras(self, kwargs))
         self.center, self.scale, self.epsilon = center, scale, epsilon
         self.beta_initializer = initializer("beta_initializer", beta_initializer, "zeros")
         self.gamma_initializer = initializer("gamma_initializer", gamma_initializer, "ones")
