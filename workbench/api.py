@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,13 +13,13 @@ from workbench.engine.target import Target, target, targets
 from workbench.errors import InputError
 from workbench.executable import Executable, Progress, compile_and_write, compile_request, make_request
 from workbench.executable.sources import check_layered, check_source
-from workbench.executable.values import MOST_ROWS, check_names, several_inputs
+from workbench.executable.values import BY_PLACE, MOST_ROWS, check_names, several_inputs
 from workbench.profiler.advice.compare import Comparison, compare
 from workbench.profiler.profile import Profile
 from workbench.profiler.storage import load_profile
 
 
-@bound
+@functools.partial(bound, todo=BY_PLACE.format(call="wb.compile"))
 def compile(
     source: Any,
     *inputs: Any,
@@ -128,7 +129,7 @@ _COMPILED_WITH = tuple(each for each in inspect.signature(compile).parameters if
 
 def profile(source: Any, *inputs: Any, **arguments: Any) -> Profile:
     """Compile and return the profile; arguments, and what is written to disk, as in `wb.compile`."""
-    check_names("wb.profile", arguments, _COMPILED_WITH)
+    check_names("wb.profile", arguments, _COMPILED_WITH, BY_PLACE.format(call="wb.profile"))
     return compile(source, *inputs, **arguments).profile
 
 

@@ -141,7 +141,7 @@ def test_stages_share_an_ipu_by_their_map() -> None:
             InputError,
             f"the recomputation mode is '{INTERLEAVED}' under the Interleaved schedule. Expected: '{THEN}' or 'Auto'.",
         ),
-        ({"recomputation": "Twice"}, OptionError, "pipeline.recomputation_mode is 'Twice'."),
+        ({"recomputation": "Twice"}, OptionError, "recomputation is 'Twice'."),
         ({"device_mapping": [0, 1, 2]}, InputError, "device_mapping has 3 entries for 2 stages."),
         (
             {"device_mapping": [0, 0], "pipeline_schedule": "Interleaved"},

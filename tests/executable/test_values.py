@@ -66,9 +66,9 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"optimizer": "nosuch"}, "optimizer is 'nosuch'. Expected:"),
     ({"optimizer": 3}, "optimizer is 3. Expected:"),
     ({"optimizer": keras.optimizers.SGD}, "optimizer is <class "),
-    ({"pipeline_schedule": "grouped"}, "pipeline.schedule is 'grouped'. Expected: one of: 'Grouped',"),
-    ({"recomputation": "Twice"}, "pipeline.recomputation_mode is 'Twice'. Expected: one of:"),
-    ({"execution_profile": "all"}, "profile.execution is 'all'. Expected: one of:"),
+    ({"pipeline_schedule": "grouped"}, "pipeline_schedule is 'grouped'. Expected: one of: 'Grouped',"),
+    ({"recomputation": "Twice"}, "recomputation is 'Twice'. Expected: True, False, or one of: 'Auto',"),
+    ({"execution_profile": "all"}, "execution_profile is 'all'. Expected: one of:"),
     ({"progress": "bar"}, "progress is 'bar'. Expected: a function of the name of a phase."),
     ({"options": {}}, "wb.profile has no argument 'options'. Expected: any of: config,"),
     ({"batchsize": 4}, "wb.profile has no argument 'batchsize'."),
@@ -97,7 +97,9 @@ def test_what_to_write_instead() -> None:
 def test_schedules_name_their_own_call() -> None:
     with pytest.raises(wb.InputError, match=r"^wb\.compare_schedules has no argument 'stage'"):
         wb.compare_schedules(model(), 2, stage=[0, 1])
-    with pytest.raises(wb.InputError, match=r"^the function '<lambda>'\(x\) was given no inputs"):
+    with pytest.raises(
+        wb.InputError, match=r"^the function '<lambda>' has no layers to cut, and wb\.compare_schedules"
+    ):
         wb.compare_schedules(lambda x: x, 2)
 
 
@@ -122,6 +124,26 @@ def test_numbers_of_numpy_and_single_names_are_read(arguments: dict[str, Any]) -
     found, expected = compiled(**arguments).profile, compiled(**plain).profile
     assert found.total_cycles == expected.total_cycles
     assert found.config == expected.config
+
+
+def test_arrays_that_are_named_are_to_be_given_by_place() -> None:
+    def product(a: Any, b: Any) -> Any:
+        return a @ b
+
+    executable = wb.compile(product, KIND, KIND, target=TARGET)
+    array = np.ones(KIND.shape, KIND.dtype)
+    for call, place in (
+        (lambda: wb.compile(product, KIND, b=KIND), "wb.compile(function, x, y)"),
+        (lambda: wb.compile(product, inputs=(KIND, KIND)), "wb.compile(function, x, y)"),
+        (lambda: wb.profile(product, KIND, b=KIND), "wb.profile(function, x, y)"),
+        (lambda: executable.run(array, b=array), "run(x, y)"),
+    ):
+        with pytest.raises(wb.InputError) as caught:
+            call()
+        assert place in caught.value.todo
+        assert "by place" in caught.value.todo
+    with pytest.raises(TypeError, match=r"run\(\*args, sample_weight=None\).*did you mean 'sample_weight'"):
+        executable.run(array, array, sample_weights=array)
 
 
 def test_a_function_says_what_it_takes() -> None:

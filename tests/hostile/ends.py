@@ -71,6 +71,10 @@ RESULTS: Mapping[str, str] = {
     "TileMap.of.item": f"none|{ANY_NUMBER}|{TEXTS}",
     "TileMap.from_profile.item": f"none|{ANY_NUMBER}|{TEXTS}",
     # arguments of compiles
+    **dict.fromkeys(
+        (f"wb.{name}.inputs" for name in ("autosplit", "compare_schedules", "fewest_ipus", "plan", "search", "sweep")),
+        "none|empty list",
+    ),
     "config": "config",
     "target": "target",
     "batch_size": "numpy scalar",

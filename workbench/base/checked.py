@@ -48,13 +48,19 @@ def checked(function: F, name: str = "") -> F:
     return call  # type: ignore[return-value]
 
 
-def bound(function: F) -> F:
-    """The function, with a `CallError` for a call with arguments that it does not have, or without some it needs."""
+def bound(function: F, todo: str = "") -> F:
+    """The function, with a `CallError` for a call with arguments that it does not have, or without some it needs.
+
+    `todo`: what to do about a name that is close to none of its own.
+    """
     signature = inspect.signature(function)
+    its = list(signature.parameters.values())
+    held = its[:1] if its and its[0].name == "self" else []  # of a method no caller writes it
+    signature = signature.replace(parameters=its[len(held) :])
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
-        _bound(function.__name__, signature, args, named)
+        _bound(function.__name__, signature, args[len(held) :], named, todo)
         return function(*args, **named)
 
     return call  # type: ignore[return-value]
@@ -71,13 +77,13 @@ def called(name: str, function: Callable[..., Any], /, *args: Any, **named: Any)
 
 
 def _bound(
-    name: str, signature: inspect.Signature, args: tuple[Any, ...], named: Mapping[str, Any]
+    name: str, signature: inspect.Signature, args: tuple[Any, ...], named: Mapping[str, Any], todo: str = ""
 ) -> inspect.BoundArguments:
     try:
         return signature.bind(*args, **named)
     except TypeError as error:
         expected = f"arguments of {name}{_without_kinds(signature)}"
-        raise CallError(f"{name}: {error}", expected=expected, todo=_meant(signature, named)) from None
+        raise CallError(f"{name}: {error}", expected=expected, todo=_meant(signature, named) or todo) from None
 
 
 def _without_kinds(signature: inspect.Signature) -> inspect.Signature:

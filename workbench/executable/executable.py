@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from workbench.base.checked import bound
 from workbench.engine.compile import Compiled, Phase
 from workbench.errors import InputError, OutOfMemoryError
 from workbench.executable import cache
@@ -152,6 +154,7 @@ class Executable:
 
             warnings.warn(str(problem), RuntimeWarning, stacklevel=3)
 
+    @functools.partial(bound, todo="give arrays by place, in the order of the function: run(x, y); of a model run(x)")
     def run(self, *args: Any, sample_weight: Any = None) -> Any:
         """One call of the program, with numbers from XLA on the host.
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from workbench.engine.options import Options
-from workbench.errors import InputError
+from workbench.base.text import meant, short
+from workbench.engine.options import Options, find_option
+from workbench.errors import InputError, OptionValueError
 
 # What `offload` may name: its option, and the role of the variables that it moves (None: what stages keep).
 OFFLOAD = {
@@ -100,5 +101,18 @@ def recomputation_options(wanted: Any) -> dict[str, Any]:
     """The options `recomputation` writes: yes or no, or a mode by its name or as the member of an enumeration."""
     if isinstance(wanted, bool):
         return {"allow_recompute": wanted}
-    mode = wanted.name if isinstance(wanted, Enum) else wanted
+    mode = chosen("recomputation", "pipeline.recomputation_mode", wanted, besides="True, False, or ")
     return {"allow_recompute": True, "pipeline.recomputation_mode": mode}
+
+
+def chosen(argument: str, option: str, wanted: Any, besides: str = "") -> Any:
+    """What an argument writes to an option: a member of an enumeration by its name. `OptionValueError` by the
+    argument's name, which is what was typed; `besides`: what else it may be."""
+    value, known = wanted.name if isinstance(wanted, Enum) else wanted, find_option(option).choices
+    if known and not (isinstance(value, str) and value in known):
+        raise OptionValueError(
+            f"{argument} is {short(wanted)}",
+            expected=f"{besides}one of: {', '.join(map(repr, known))}",
+            todo=meant(value, map(str, known)) or f"leave {argument} out for the default",
+        )
+    return value

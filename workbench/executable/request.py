@@ -6,7 +6,6 @@ import dataclasses
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 from workbench.base.collection import paused_collection
@@ -16,7 +15,7 @@ from workbench.engine.pipeline_schedule import check_count
 from workbench.engine.target import Target, targets
 from workbench.engine.target import target as find_target
 from workbench.errors import InputError, OptionValueError
-from workbench.executable.pipelines import offload_options, recomputation_options
+from workbench.executable.pipelines import chosen, offload_options, recomputation_options
 from workbench.executable.values import check_names, checked, given, several_inputs
 from workbench.ipu.config import current_options
 from workbench.ipu.config.config import in_force
@@ -176,8 +175,7 @@ def _written(more: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, option in OPTIONS_OF.items():
         if more.get(name) is not None:
-            value = more[name]
-            found[option] = value.name if isinstance(value, Enum) else value
+            found[option] = chosen(name, option, more[name])
     if more.get("device_mapping") is not None:
         found["pipeline.device_mapping"] = more["device_mapping"]
     if more.get("recomputation_checkpoints"):

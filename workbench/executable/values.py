@@ -124,13 +124,16 @@ def _asks_nothing(name: str, value: Any) -> bool:
     return any(value is each or (type(value) is type(each) and value == each) for each in nothing)
 
 
-def check_names(call: str, names: Collection[str], known: Sequence[str]) -> None:
-    """Every argument by name is one of a call's."""
+BY_PLACE = "give arrays by place: {call}(function, x, y) in the function's order, or {call}(model, x) as an example"
+
+
+def check_names(call: str, names: Collection[str], known: Sequence[str], otherwise: str = "leave it out") -> None:
+    """Every argument by name is one of a call's; `otherwise` says what to do about a name that is close to none."""
     for name in names:
         if name in known:
             continue
         close = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else "leave it out"
+        hint = f"did you mean {close[0]!r}?" if close else otherwise
         if "option" in name:
             hint = "set options on an ipu.config.IPUConfig and give it as config="
         raise InputError(
@@ -140,4 +143,4 @@ def check_names(call: str, names: Collection[str], known: Sequence[str]) -> None
         )
 
 
-__all__ = ["check_names", "checked", "given", "several_inputs"]
+__all__ = ["BY_PLACE", "MOST_ROWS", "check_names", "checked", "given", "several_inputs"]

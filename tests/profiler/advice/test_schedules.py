@@ -138,6 +138,10 @@ def test_what_cannot_be_compiled_is_a_row_with_its_problem() -> None:
             {"ipus": 2, "schedules": ()},
             "there is no schedule to compare. Expected: some of: Grouped, Interleaved, Sequential.",
         ),
+        (
+            {"ipus": 2, "schedules": ("Grouped", "grouped")},
+            "schedules names 'grouped'. Expected: some of: Grouped, Interleaved, Sequential.",
+        ),
     ],
 )
 def test_errors(arguments: dict[str, Any], text: str) -> None:

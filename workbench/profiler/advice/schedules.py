@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -141,7 +140,8 @@ def compare_schedules(
     `InputError` when nothing is to be compared, and what the first problem says when nothing compiles.
     """
     for each in schedules:
-        if not isinstance(each, str | Enum):
+        name = getattr(each, "name", each)
+        if not isinstance(name, str) or name not in SCHEDULES:
             raise InputError(f"schedules names {short(each)}", expected=f"some of: {', '.join(SCHEDULES)}")
     wanted = [
         (str(getattr(schedule, "name", schedule)), bool(again)) for again in recomputation for schedule in schedules
