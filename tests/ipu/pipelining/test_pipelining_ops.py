@@ -256,6 +256,37 @@ def test_keras_layers_in_inference() -> None:
     assert set(profile.blocks(max_rows=10**6)["direction"]) == {"forward"}
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"gradient_accumulation_dtype": tf.float32}, "without an optimizer_function"),
+        ({"backward_propagation_stages_poplar_options": [PipelineStageOptions()] * 2}, "without an optimizer_function"),
+        ({"weight_update_poplar_options": PipelineStageOptions()}, "without an optimizer_function"),
+        ({"offload_weight_update_variables": True}, "without an optimizer_function"),
+        ({"offload_activations": True}, "without an optimizer_function"),
+        ({"reduction_method": "mean"}, "without an optimizer_function"),
+        ({"accumulate_outfeed_dtype": tf.float32}, "without accumulate_outfeed"),
+    ],
+    ids=lambda each: next(iter(each)) if isinstance(each, dict) else "",
+)
+def test_what_has_nothing_to_act_on_is_refused(given: dict[str, Any], told: str) -> None:
+    (name,) = given
+    with pytest.raises(InputError, match=f"^{name} is set {told}.*leave {name} out"):
+        pipeline([lambda x: x, lambda x: x], 4, inputs=[tf.constant(1.0)], outfeed_queue=IPUOutfeedQueue(), **given)
+
+
+def test_what_the_sdk_says_does_nothing_in_inference_is_taken() -> None:
+    pipeline(
+        [lambda x: x, lambda x: x],
+        4,
+        inputs=[tf.constant(1.0)],
+        outfeed_queue=IPUOutfeedQueue(),
+        offload_gradient_accumulation_buffers=True,
+        replicated_optimizer_state_sharding=True,
+        offload_activations=False,
+    )
+
+
 @pytest.mark.parametrize("schedule", PipelineSchedule)
 def test_schedules_are_taken_by_name(schedule: PipelineSchedule) -> None:
     named = Ran(pipeline_schedule=schedule.name, recomputation_mode="Auto", reduction_method="mean")

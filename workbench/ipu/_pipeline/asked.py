@@ -232,9 +232,35 @@ def _check_queues(asked: Asked) -> None:
     if asked.loss_out and asked.outfeed is None:
         raise InputError("outfeed_loss is set without an outfeed_queue to enqueue it to.")
     _check_accumulation(asked)
+    if asked.optimize is None:
+        _check_untrained(asked)
+
+
+def _check_untrained(asked: Asked) -> None:
+    """What acts on gradients and updates alone. Of what is not here the SDK says that it does nothing in inference."""
+    given = {
+        "gradient_accumulation_dtype": asked.sums is not None,
+        "backward_propagation_stages_poplar_options": asked.backward_options is not None,
+        "weight_update_poplar_options": asked.update_options is not None,
+        "offload_weight_update_variables": bool(asked.offload["pipeline.offload_weight_update_variables"]),
+        "offload_activations": bool(asked.offload["pipeline.offload_activations"]),
+        "reduction_method": asked.reduction is not SUM,
+    }
+    for name, is_given in given.items():
+        if is_given:
+            raise InputError(
+                f"{name} is set without an optimizer_function: nothing goes back and nothing is updated",
+                expected="something it can act on",
+                todo=f"give an optimizer_function, or leave {name} out",
+            )
 
 
 def _check_accumulation(asked: Asked) -> None:
+    if asked.accumulate_type is not None and not asked.accumulate:
+        raise InputError(
+            "accumulate_outfeed_dtype is set without accumulate_outfeed: nothing is added up",
+            todo="set accumulate_outfeed=True, or leave accumulate_outfeed_dtype out",
+        )
     if asked.accumulate:
         if asked.outfeed is None:
             raise InputError("accumulate_outfeed is set without an outfeed_queue.")
