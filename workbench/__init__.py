@@ -53,7 +53,7 @@ _MODULES = ("datasets", "ipu", "tf", "tiles", "errors")
 _IN_ERRORS = ("OutOfMemoryError", "InputError", "OptionError", "ProfileFileError", "WorkbenchError")
 
 if TYPE_CHECKING:
-    from workbench import datasets, errors, ipu, tiles
+    from workbench import datasets, errors, ipu, tf, tiles
     from workbench.api import (
         Executable,
         Profile,
@@ -129,6 +129,7 @@ __all__ = [
     "sweep",
     "target",
     "targets",
+    "tf",
     "tiles",
     "views",
 ]

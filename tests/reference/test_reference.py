@@ -36,7 +36,7 @@ def test_every_option_and_every_name_has_an_entry() -> None:
 
 def test_completion_offers_the_public_names_once_and_none_of_what_the_package_imports() -> None:
     offered = [name for name in dir(wb) if not name.startswith("_")]
-    assert set(offered) - set(wb.__all__) == {"tf"}  # beside `ipu`, as the README has it
+    assert set(offered) == set(wb.__all__)
     assert len(offered) == len(set(offered))
 
 
