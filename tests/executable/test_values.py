@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import jax
@@ -144,6 +146,15 @@ def test_arrays_that_are_named_are_to_be_given_by_place() -> None:
         assert "by place" in caught.value.todo
     with pytest.raises(TypeError, match=r"run\(\*args, sample_weight=None\).*did you mean 'sample_weight'"):
         executable.run(array, array, sample_weights=array)
+
+
+def test_a_profile_is_pickled_and_an_executable_says_so() -> None:
+    executable = wb.compile(lambda a: a + 1, KIND, target=TARGET)
+    again = pickle.loads(pickle.dumps(executable.profile))
+    assert again.total_cycles == executable.profile.total_cycles
+    for call in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError, match=r"Executable cannot be pickled.*executable\.profile\.save\(path\)"):
+            call(executable)
 
 
 def test_a_function_says_what_it_takes() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.base.checked import bound
 from workbench.engine.compile import Compiled, Phase
-from workbench.errors import InputError, OutOfMemoryError
+from workbench.errors import InputError, KindError, OutOfMemoryError
 from workbench.executable import cache
 from workbench.executable.asked import with_asked
 from workbench.executable.kin import Kin
@@ -167,6 +167,14 @@ class Executable:
         self.check_fits()
         with self._running:
             return self._runner.run(*args, sample_weight=sample_weight)
+
+    def __reduce__(self) -> Any:
+        """It holds compiled functions and what the front end traced; what is kept of it is its profile."""
+        raise KindError(
+            "an Executable cannot be pickled or copied: it holds functions of this process",
+            expected="its profile, which can be pickled",
+            todo="keep executable.profile.save(path) and read it by wb.load_profile(path), or compile again there",
+        )
 
     def __repr__(self) -> str:
         return f"<executable {self.profile.name}: {self.profile.summary.sentence}>"
