@@ -15,10 +15,10 @@ from workbench.errors import InputError
 from workbench.splits.plan import EACH, Plan
 
 
-def network() -> Any:
+def network(depth: int = 4) -> Any:
     import keras
 
-    layers = [keras.layers.Dense(64, activation="relu", name=f"d{place}") for place in range(4)]
+    layers = [keras.layers.Dense(64, activation="relu", name=f"d{place}") for place in range(depth)]
     return keras.Sequential([keras.Input((64,)), *layers, keras.layers.Dense(10, activation="softmax", name="out")])
 
 
@@ -100,6 +100,26 @@ def test_the_best_is_given_what_is_left(
     assert plan.best.stages == 2
     assert plan.best.compiled == (EACH + 10 if asked else EACH)
     assert len(made) == sum(use.compiled for use in plan.uses) <= compiles
+
+
+@pytest.mark.parametrize(
+    ("compiles", "untried"),
+    [
+        # One and two stages take a compile each; the last two are the other schedule's.
+        (4, [f"{stages} stages with micro-batches of 4: the compiles are used up" for stages in (4, 8, 16)]),
+        (20, ["16 stages: 2 numbers of stages in a row gave nothing faster"]),
+    ],
+)
+def test_only_what_was_compiled_is_said_to_give_nothing_faster(
+    monkeypatch: pytest.MonkeyPatch, compiles: int, untried: list[str]
+) -> None:
+    def searched(request: Any, compile: Any, chain: Any, stages: int, most: int, progress: Any) -> Any:
+        profile = SimpleNamespace(fits=True, samples_per_second={1: 10.0, 2: 30.0}.get(stages, 20.0), margin_bytes=0)
+        return SimpleNamespace(profile=profile, attempts=[SimpleNamespace(executable=None)])
+
+    monkeypatch.setattr("workbench.splits.plan.searched", searched)
+    plan = wb.plan(lambda: network(15), global_batch=64, system="pod16", batch_size=4, compiles=compiles)
+    assert list(plan.untried) == untried
 
 
 @pytest.mark.slow

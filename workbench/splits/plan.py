@@ -182,12 +182,13 @@ def plan(
         if stages > min(ipus, len(chain.names)):
             continue
         if worse == WORSE:
-            reason = f"{WORSE} numbers of stages in a row were slower than fewer"
+            reason = f"{WORSE} numbers of stages in a row gave nothing faster"
             search.untried.append(f"{things_text(stages, 'stage')}: {reason}")
             break
-        best = search.best
+        best, tried = search.best, len(search.uses)
         search.stages(stages, ipus // stages)
-        worse = worse + 1 if 0 < best == search.best else 0
+        if len(search.uses) > tried:  # what was not compiled says nothing about more stages
+            worse = worse + 1 if 0 < best == search.best else 0
     search.further()
     search.schedules()
     if not search.uses:

@@ -38,3 +38,21 @@ def test_what_is_over_the_limit_is_written_behind_its_bar() -> None:
     assert limit == 420 + 400 / 2
     assert begins["1.2 MiB"] == 420 + 400 + 8
     assert begins["610.0 KiB"] == round(420 + 400 * 610 / 1200 + 8, 1)  # 631, right of 620
+
+
+def test_a_reason_ends_within_the_picture() -> None:
+    why = (
+        "no split over 16 IPUs compiles: layers that share a variable have to be on one, 'token_embedding' and 'logits'"
+    )
+    rows = [
+        {"ipus": 1, "max_tile_bytes": 1800 * 1024, "margin_bytes": CAPACITY - 1800 * 1024, "fits": False, "why": ""},
+        {"ipus": 2, "max_tile_bytes": None, "margin_bytes": None, "fits": False, "why": why},
+    ]
+    report: Any = SimpleNamespace(table=pd.DataFrame(rows))
+    texts = re.findall(r'<text x="([\d.]+)"[^>]*>([^<]*)</text>', draw_fewest(report))
+    ((left, said),) = [(float(x), text) for x, text in texts if text.startswith("no split")]
+    # Behind the limit at 420 + 400 / 3, to the margin at 944, in letters of 6 pixels: 63, the last of them the sign.
+    assert left == round(420 + 400 / 3 + 8, 1)
+    assert len(said) <= 63
+    assert said.endswith("…")
+    assert why.startswith(said.removesuffix("…").replace("&#39;", "'"))

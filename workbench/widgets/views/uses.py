@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from workbench.splits.plan import Plan
 
 ROW = 34
-LEFT, WIDE = 420, 400
+LEFT, WIDE, RIGHT = 420, 400, 944
+CHARACTER = 6  # pixels of one in a sentence
 TOP = 66
 MOST = 20  # rows that are drawn
 
@@ -39,7 +40,7 @@ def _rows(title: str, over: str, rows: list[tuple[str, float, str, bool]], capac
         behind = LEFT + length + (8 if length else 0)
         if capacity and behind <= limit <= behind + 7 * len(said):
             behind = limit + 8
-        picture.text(behind, y + 12, said, "m")
+        picture.text(behind, y + 12, _short(said, int((RIGHT - behind) / CHARACTER)), "m")
     if capacity:
         picture.path(f"M{limit:.1f} {TOP - 6}v{ROW * len(drawn)}", "k")
     if len(rows) > MOST:
@@ -74,7 +75,7 @@ def draw_fewest(report: FewestIpus) -> str:
         use: Any = row
         name = f"{use.ipus} {'IPU' if use.ipus == 1 else 'IPUs'}"
         if not _known(use.max_tile_bytes):
-            rows.append((name, 0.0, _short(use.why), False))
+            rows.append((name, 0.0, str(use.why), False))
             continue
         size = int(use.max_tile_bytes)
         capacity = size + int(use.margin_bytes)
@@ -88,8 +89,8 @@ def _known(value: Any) -> bool:
     return not pd.isna(value)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 76 else f"{text[:75]}…"
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
 def plan_html(report: Plan) -> str:
