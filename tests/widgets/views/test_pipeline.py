@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
+import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.profiler.scheduled import scheduled_profile
 from tests.widgets.views.payloads import columns
@@ -96,7 +98,7 @@ def test_choosing_a_micro_batch_finds_it_everywhere() -> None:
     # Forward and backward on four IPUs, and three copies with two ends each.
     kinds = [row["kind"] for row in view.mine["blocks"]]
     assert (kinds.count("stage"), kinds.count("copy")) == (4 * 2, 3 * 2)
-    assert [row["layers"] for row in view.data["stages"]] == [f"block_{stage}/a, block_{stage}/b" for stage in range(4)]
+    assert [row["layers"] for row in view.data["stages"]] == [f"block_{stage}" for stage in range(4)]
     selection.clear()
     assert view.mine == {}
 
@@ -145,8 +147,33 @@ def test_by_hand() -> None:
         (10_200, 10_350, "update", 1),
     ]
     assert sent["col_number"].tolist() == list(range(11))
-    assert data["ideal"].startswith("Equal stages alone would leave (N - 1) / (G + N - 1) = 20.0 %")
+    # Up to the update at 10,200, that is in 9,600 cycles of two IPUs, each waits 600 + 1,000.
+    assert data["ideal"] == (
+        "Equal stages alone would leave (N - 1) / (G + N - 1) = 20.0 % waiting, N = 2 stages, G = 4; "
+        "here it is 16.7 % before the weight update"
+    )
     assert [row["depth"] for row in data["stages"]] == [3, 3]
+
+
+def test_stages_are_told_by_their_outermost_layers() -> None:
+    def nested(number: int) -> keras.Layer:
+        parts = [keras.layers.Dense(8, name=part) for part in ("query", "key", "value", "output")]
+        return keras.Sequential(parts, name=f"encoder_{number}")
+
+    def build() -> keras.Model:
+        layers = [nested(0), nested(1), keras.layers.Dense(8, name="pooler"), nested(2)]
+        return keras.Sequential([keras.Input((8,)), *layers])
+
+    target = wb.target("ipu2", tiles_per_ipu=4)
+    common: dict[str, Any] = {"batch_size": 4, "mode": "inference", "target": target}
+    profile = wb.compile(build, stages=[0, 0, 1, 1], gradient_accumulation_steps=2, **common).profile
+    assert [row["layers"] for row in whole(profile)[0]["stages"]] == ["encoder_0, encoder_1", "pooler, encoder_2"]
+    # What two stages share does not tell them apart.
+    assert pipeline.layers_of_stages({0: ("net/a", "net/b"), 1: ("net/c",), 2: ("end",)}) == {
+        0: "net/a, net/b",
+        1: "net/c",
+        2: "end",
+    }
 
 
 def test_program_without_stages_has_a_pipeline_view_that_says_so() -> None:

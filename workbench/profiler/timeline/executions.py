@@ -29,6 +29,11 @@ MOST_ROWS = 200_000  # progressions of one program; the turns of a loop after th
 MOST_BLOCKS = 1_000_000  # that are held at once
 
 
+def layers_text(layers: Sequence[str]) -> str:
+    """Layers in one text; of many the first and the last."""
+    return ", ".join(layers) if len(layers) <= MANY_LAYERS else f"{layers[0]} … {layers[-1]}"
+
+
 class Activity(NamedTuple):
     """What recurs: a stage in one direction, a copy between IPUs, a collective of replicas, other work, waiting, or a
     column. An update is cut where collectives stand in it.
@@ -49,9 +54,7 @@ class Activity(NamedTuple):
     @property
     def layer(self) -> str:
         """The layers in one text; of many the first and the last."""
-        if len(self.layers) <= MANY_LAYERS:
-            return ", ".join(self.layers)
-        return f"{self.layers[0]} … {self.layers[-1]}"
+        return layers_text(self.layers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,7 @@ import traitlets
 
 from workbench.base.causes import CAUSES as CAUSE_NAMES
 from workbench.base.units import percent_text
-from workbench.profiler.timeline.executions import Activity
+from workbench.profiler.timeline.executions import Activity, layers_text
 from workbench.profiler.timeline.levels import Level, level
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets
@@ -146,24 +148,34 @@ def _body(body: Activity) -> dict[str, Any]:
 
 
 def ideal(report: Report) -> str:
-    """What equal stages would leave, for the schedules that have a closed formula; else empty."""
+    """What equal stages would leave before the weight update, for the schedules that have a closed formula, and what
+    these leave there; else empty."""
     plan = report.data["pipeline"]
     stages, count = plan.get("stages"), plan.get("micro_batches")
     if not isinstance(stages, int) or not isinstance(count, int) or "device_mapping" in plan:
         return ""
     if plan.get("schedule") == "Sequential":
-        return f"Equal stages alone would leave 1 - 1 / N = {percent_text(1 - 1 / stages)} waiting, N = {stages} stages"
-    if plan.get("schedule") != "Grouped":
+        left = f"1 - 1 / N = {percent_text(1 - 1 / stages)} waiting, N = {stages} stages"
+    elif plan.get("schedule") == "Grouped":
+        fraction = percent_text((stages - 1) / (count + stages - 1))
+        left = f"(N - 1) / (G + N - 1) = {fraction} waiting, N = {stages} stages, G = {count}"
+    else:
         return ""
-    fraction = percent_text((stages - 1) / (count + stages - 1))
-    return (
-        f"Equal stages alone would leave (N - 1) / (G + N - 1) = {fraction} waiting, N = {stages} stages, G = {count}"
-    )
+    return f"Equal stages alone would leave {left}{_before_update(report)}"
+
+
+def _before_update(report: Report) -> str:
+    """The formulas know no weight update, which may take longer than all else; no text where there is none."""
+    last = phases(report)[-1:]
+    if not last or last[0][2] != "update":
+        return ""
+    share = report.bubbles(report.span[0], last[0][0])["fraction"]
+    return f"; here it is {percent_text(share)} before the weight update"
 
 
 def _stages(report: Report) -> list[dict[str, Any]]:
     bodies = [body for body in report.executions.bodies if body.kind == "stage"]
-    layers = {body.stage: body.layer for body in bodies if body.direction == "forward"}
+    layers = layers_of_stages({body.stage: body.layers for body in bodies if body.direction == "forward"})
     return [
         {
             "stage": int(row["stage"]),
@@ -176,6 +188,17 @@ def _stages(report: Report) -> list[dict[str, Any]]:
         }
         for row in report.to_pandas().to_dict("records")
     ]
+
+
+def layers_of_stages(of_stage: Mapping[int, Sequence[str]]) -> dict[int, str]:
+    """The layers of each stage in a text that a column has room for: of nested ones the outermost, where no other stage
+    has a part of them too."""
+    outer = {stage: tuple(dict.fromkeys(name.partition("/")[0] for name in own)) for stage, own in of_stage.items()}
+    held = Counter(name for names in outer.values() for name in names)
+    return {
+        stage: layers_text(names if all(held[name] == 1 for name in names) else of_stage[stage])
+        for stage, names in outer.items()
+    }
 
 
 def of_micro_batch(report: Report, number: int | None) -> dict[str, Any]:
