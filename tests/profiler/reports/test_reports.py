@@ -16,6 +16,7 @@ import pytest
 import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.profiler.report_names import REPORTS
+from tests.profiler.scheduled import scheduled_profile
 from tests.widgets.large import large_profile
 from workbench.errors import InputError
 from workbench.profiler.advice.compare import compare
@@ -330,6 +331,24 @@ def test_bubbles_of_two_equal_stages() -> None:
         assert bubbles["fraction"] == pytest.approx((column_cycles * 5 / (5 * column_cycles + 800)) / 5)
         assert bubbles["by_cause"] == {"idle_fill": column_cycles, "idle_drain": column_cycles}
         assert bubbles["by_ipu"] == [column_cycles, column_cycles]
+
+
+def test_most_of_the_idle_cycles_is_more_than_half_of_them() -> None:
+    # Two times 600 + 1,000 cycles on either IPU: filling is half of it, draining the other half.
+    assert "is idle, the largest part of it filling; " in PROFILES["pipeline"].pipeline.sentence
+    # Nothing fills or drains: all of it is waiting.
+    assert "is idle, most of it waiting for a stage; " in scheduled_profile("Sequential", 2, 4).pipeline.sentence
+
+
+def test_a_pipeline_in_replicas_says_how_many_there_are() -> None:
+    def build() -> Any:
+        return keras.Sequential([keras.Input((16,)), keras.layers.Dense(8), keras.layers.Dense(4)])
+
+    common: dict[str, Any] = {"stages": [0, 1], "gradient_accumulation_steps": 4, "mode": "training", "batch_size": 4}
+    target = wb.target("ipu2", tiles_per_ipu=4)
+    said = wb.compile(build, replicas=2, target=target, **common).profile.pipeline.sentence
+    assert said.startswith("Grouped pipeline of 2 stages in each of 2 replicas, 4 micro-batches: ")
+    assert " % of 2 IPUs × " in said
 
 
 def test_blocks_name_stage_micro_batch_and_direction() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -193,16 +194,17 @@ class Pipeline(Report):
         if not data["stages"]:
             return "Not pipelined: all steps run one after another"
         bubbles, plan = data["bubbles"], data["pipeline"]
-        causes = sorted(bubbles["by_cause"].items(), key=lambda item: -item[1])
-        why = f", most of it {_WAITING[causes[0][0]]}" if causes else ""
+        why = _largest(bubbles["by_cause"])
         stages = self.profile.stages
         work = stages["compute_cycles"] + stages["exchange_cycles"]
         slowest = stages.iloc[int(work.to_numpy().argmax())]
         first, last = bubbles["window"]
         count = plan.get("micro_batches")
         batches = "? micro-batches" if count is None else things_text(int(count), "micro-batch")
+        replicas = int(self.profile.meta.get("replicas", 1))
+        each = f" in each of {replicas:,} replicas" if replicas > 1 else ""
         return (
-            f"{plan.get('schedule', 'Pipeline')} pipeline of {things_text(len(stages), 'stage')}, "
+            f"{plan.get('schedule', 'Pipeline')} pipeline of {things_text(len(stages), 'stage')}{each}, "
             f"{batches}: {percent_text(bubbles['fraction'])} of "
             f"{things_text(data['ipus'], 'IPU')} × {cycles_text(last - first)} is idle{why}; "
             f"stage {int(slowest['stage'])} is slowest with {cycles_text(int(work.max()))} of compute and exchange"
@@ -220,6 +222,15 @@ class Pipeline(Report):
             in_flight=waiting,
             fifo_depth=[most - 1 for most in waiting],
         )
+
+
+def _largest(by_cause: Mapping[str, int]) -> str:
+    """What the idle cycles go into most: "most of it" is said of more than half."""
+    if not by_cause:
+        return ""
+    cause, cycles = max(by_cause.items(), key=lambda item: item[1])
+    part = "most" if 2 * cycles > sum(by_cause.values()) else "the largest part"
+    return f", {part} of it {_WAITING[cause]}"
 
 
 def _most(ends: IntArray, changes: IntArray) -> int:
