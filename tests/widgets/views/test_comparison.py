@@ -115,6 +115,19 @@ def test_its_faces_and_its_page(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["comparison.html"]
 
 
+def test_calls_of_unlike_samples_are_neither_better_nor_worse() -> None:
+    def profile(batch_size: int) -> Any:
+        return wb.profile("mlp", batch_size=batch_size, mode="inference", target=wb.target("ipu2", tiles_per_ipu=4))
+
+    few, many = profile(4), profile(8)
+    data, _ = comparison.payload(wb.compare(few, many))
+    heads = {head["quantity"]: head for head in data["heads"]}
+    for quantity in ("total_cycles", "seconds"):
+        assert (heads[quantity]["better"], heads[quantity]["samples"]) == (0, {"a": 4, "b": 8})
+    assert (heads["samples_per_second"]["better"], heads["max_tile_bytes"]["better"]) == (1, -1)
+    assert not any("samples" in head for head in comparison.payload(wb.compare(few, few))[0]["heads"])
+
+
 def test_parts_of_a_change_are_worded_as_in_the_legends() -> None:
     data, _ = comparison.payload(wb.compare(handmade_profile(), handmade_pipeline()))
     said = {of for _, of, _, _, _ in data["why"]}

@@ -260,7 +260,7 @@ function cards(view) {
     const text = TEXTS[head.unit], change = head[to] - head[from], good = signed(change, text)[0] === "±" ? 0 : Math.sign(change) * head.better;
     const exact = {bytes: `${signed(change, wholeText)} B`, cycles: `${signed(change, wholeText)} cycles`}[head.unit];
     return h("div", {class: `wb-card ${good > 0 ? "wb-better" : good < 0 ? "wb-worse" : ""}`, "data-quantity": head.quantity, "data-change": String(change)}, h("span", {text: head.label}), h("strong", {text: signed(change, text)}),
-      h("span", {text: `${text(head[from])} → ${text(head[to])}${good ? `, ${good > 0 ? "better" : "worse"}` : ""}`}), exact && h("span", {text: exact}));
+      h("span", {text: `${text(head[from])} → ${text(head[to])}${good ? `, ${good > 0 ? "better" : "worse"}` : ""}${head.samples ? `, for ${wholeText(head.samples[from])} → ${wholeText(head.samples[to])} samples` : ""}`}), exact && h("span", {text: exact}));
   }));
 }
 

@@ -45,6 +45,7 @@ HEADS: Mapping[str, tuple[str, str, int]] = {
     "samples_per_second": ("Samples a second", "count", 1),
     "fragmentation": ("Gaps on the fullest tile", "share", -1),
 }
+OF_A_CALL = ("total_cycles", "seconds")
 _STATUS = ("changed", "added", "removed")
 
 
@@ -147,10 +148,14 @@ def _side(profile: Profile, ipu: int, names: Names) -> dict[str, tuple[str, Any]
 
 def _heads(report: Comparison, place: int) -> list[dict[str, Any]]:
     rows = [row for row in report.data["headlines"] if row["profile"] == place]
+    calls = {side: report.profiles[at].meta.get("samples_per_call") or 0 for side, at in (("a", 0), ("b", place))}
+    unlike = all(calls.values()) and calls["a"] != calls["b"]
     found = []
     for row in rows:
         label, unit, better = HEADS[row["quantity"]]
-        about = {"quantity": row["quantity"], "label": label, "unit": unit, "better": better}
+        about: dict[str, Any] = {"quantity": row["quantity"], "label": label, "unit": unit, "better": better}
+        if unlike and row["quantity"] in OF_A_CALL:  # a longer call of more samples is neither better nor worse
+            about |= {"better": 0, "samples": calls}
         found.append({**about, "a": row["before"], "b": row["after"]})
     return found
 
