@@ -216,7 +216,12 @@ class Profile(Offers):
 
     @cached_property
     def stages(self) -> pd.DataFrame:
-        """A row per pipeline stage: cycles by cause over one call, bytes of memory and stash."""
+        """A row per pipeline stage: cycles by cause over one call, bytes of memory and stash.
+
+        `copy_cycles` are of copies with the host, of collectives, and of copies to other IPUs, each counted where it is
+        sent from. Synchronisation has no column: of an IPU's whole call, both ends of a copy included, see
+        `.cycle_breakdown`. `idle_cycles`, `memory_bytes` and `stash_bytes` are those of the stage's IPU.
+        """
         return tables.frame(self, "stages")
 
     @cached_property
