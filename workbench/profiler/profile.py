@@ -202,8 +202,9 @@ class Profile(Offers):
 
     @cached_property
     def operators(self) -> pd.DataFrame:
-        """A row per operator: flops, cycles, utilisation of the peak rate, code and temporary bytes, plan, and the name
-        of the body that it shares with equal operators, whose cycles count by their runs of it (empty: its own steps).
+        """A row per operator: flops, cycles, utilisation, code and temporary bytes, plan, and the name of the body that
+        it shares with equal operators, whose cycles count by their runs of it (empty: its own steps). `utilisation` is
+        of the peak rate, that of float16 products with half partials, for all: float32 products reach a quarter of it.
         A body's code counts for each of them, though it is kept once. What runs again to compute something anew has a
         row of its own, of direction `recompute`, with the cycles and flops of those runs.
 

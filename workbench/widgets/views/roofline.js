@@ -68,7 +68,7 @@ function draw(view, ctx, width, height, t) {
     names.push({text, colour, places: spots});
   }
   ctx.setLineDash([]);
-  names.push({text: "compute", colour: t.bad, places: [0, 60, 120].map((by) => [0, y(Math.log10(compute)) + 5, box.x + box.w - 6 - by])});
+  names.push({text: "compute in float16", colour: t.bad, places: [0, 60, 120].map((by) => [0, y(Math.log10(compute)) + 5, box.x + box.w - 6 - by])});
   view.points = Array.from(columns.rate, (rate, i) => [columns.intensity[i] >= data.endless ? edge : x(Math.log10(columns.intensity[i])), y(Math.log10(rate))]);
   const layer = view.selection.get("layer"), most = columns.flops.reduce((a, b) => Math.max(a, b), 1);
   view.points.forEach(([px, py], i) => {
@@ -88,7 +88,7 @@ function draw(view, ctx, width, height, t) {
 }
 
 const nameOf = ({data, columns}, i) => data.strings[columns.name[i]];
-const lines = ({columns, data}, i) => [`${countText(columns.rate[i])} FLOP/s, ${percentText(columns.rate[i] / columns.ceiling[i])} of its ceiling, ${percentText(columns.rate[i] / data.ceilings.compute)} of the peak`,
+const lines = ({columns, data}, i) => [`${countText(columns.rate[i])} FLOP/s, ${percentText(columns.rate[i] / columns.ceiling[i])} of its ceiling, ${percentText(columns.rate[i] / data.ceilings.compute)} of the float16 peak`,
   `${countText(columns.flops[i])} FLOP, ${wholeText(columns.exchanged_bytes[i])} bytes exchanged: bound by ${columns.exchange[i] ? "exchange" : "compute"}`];
 
 function choose(view, i) {
