@@ -197,7 +197,7 @@ def test_fewest_ipus_says_where_compiles_were_used_up() -> None:
     )
     assert fewest.table["ipus"].tolist() == [1, 2, 3, 4]  # one row for 4 to 16
     assert fewest.table["why"].iloc[3] == "3 layers cannot be 4 or more stages"
-    assert fewest.numbers[1].split.sentence.endswith(f"a call; {fewest.numbers[1].used_up}")
+    assert fewest.numbers[1].split.sentence.endswith(f" micro-batches; {fewest.numbers[1].used_up}")
     assert ".." not in str(fewest)
     shown = fewest._repr_mimebundle_()["text/html"]
     assert "<pre" not in shown
@@ -235,6 +235,8 @@ def test_faces() -> None:
     assert len(split.figure().data) == 4
     text = str(split)
     assert split.sentence in text
+    assert split.profile.meta["samples_per_call"] == 256  # 16 micro-batches of 16
+    assert " cycles a call of 16 micro-batches" in split.sentence
     assert split.code in text
     assert split.data["stages"] == split.stages
     bundle = split._repr_mimebundle_()

@@ -162,12 +162,12 @@ class Split(Report):
         needs = "".join(f", with {name}={value!r}" for name, value in self.best.arguments.items())
         even = self.attempts[0].profile
         compiled = self.used_up or f"{len(self.attempts)} compiled"
-        gain = ""
+        gain, turns = "", things_text(int(profile.meta["pipeline"]["micro_batches"]), "micro-batch")
         if even is not None and even.fits and profile.fits and even.total_cycles > profile.total_cycles:
             gain = f", {percent_text(1 - profile.total_cycles / even.total_cycles)} fewer cycles than in even stages"
         return (
             f"{len(self.best.cuts) + 1} stages, cut after {cut}{needs}: {verdict}, "
-            f"{cycles_text(profile.total_cycles)} a call{gain}; {compiled}"
+            f"{cycles_text(profile.total_cycles)} a call of {turns}{gain}; {compiled}"
         )
 
     @cached_property
