@@ -32,11 +32,22 @@ def test_a_range_is_the_report_s(make: Any) -> None:
     ((told,),) = [[each["told"] for each in heard.ask({"range": [first, last]})]]
     assert told["range"] == [first, last]
     assert sum(told["proportions"].values()) == profile.ipus * (last - first)
-    assert told["balance"] == profile.trace.tile_balance(0, first, last)
-    assert told["active"] == profile.trace.active_tiles(0, first, last)
+    ipu = profile.peak.ipu
+    assert told["balance"] == profile.trace.tile_balance(ipu, first, last)
+    assert told["active"] == profile.trace.active_tiles(ipu, first, last)
     for ipu in range(profile.ipus):
         for cause, cycles in profile.trace.proportions(ipu, first, last).items():
             assert told["proportions"][cause] >= cycles
+
+
+def test_tiles_are_the_chosen_ipu_s_else_the_fullest_one_s_as_in_the_views_beside() -> None:
+    profile = handmade_pipeline()
+    profile.meta["verdict"]["peak"] |= {"ipu": 1}
+    view = TraceView(profile.trace)
+    assert view.data["tiles_of"] == 1
+    view.selection.ipu = 0
+    view.window = [0.0, 10.0]
+    assert view.data["tiles_of"] == 0
 
 
 def test_the_next_place_of_a_step_is_behind_what_is_in_view_else_the_first() -> None:

@@ -56,7 +56,7 @@ def payload(
     `bins` and `least` as in `Window`; `tiles_of` is the IPU whose single tiles are drawn when the steps are few.
     """
     profile = report.profile
-    total = profile.total_cycles
+    total, told = profile.total_cycles, int(profile.peak.ipu) if tiles_of is None else tiles_of
     margin = (visible[1] - visible[0]) / 2
     first, last = max(0, int(visible[0] - margin)), min(total, int(visible[1] + margin) + 1)
     bins = max(1, min(bins, MAX_RECTANGLES // max(1, profile.ipus)))
@@ -85,8 +85,8 @@ def payload(
         "busy_names": list(BUSY),
         "paints": CAUSES,
         "proportions": _proportions(report, visible),
-        **_balance(report, tiles_of or 0, (round(visible[0]), round(visible[1]))),
-        "tiles_of": tiles_of or 0,
+        **_balance(report, told, (round(visible[0]), round(visible[1]))),
+        "tiles_of": told,
         "most_steps": MAX_STEPS_WITH_TILES,
         "dearest": _dearest(report),
         "by_cause": _sums(report.data["by_cause"]),
@@ -249,12 +249,17 @@ class TraceView(View):
             return None
         return first, last
 
+    def _ipu(self) -> int:
+        """The IPU whose tiles are told: the chosen one, else the fullest, as in the views beside this one."""
+        profile, chosen = self._report.profile, self.selection.ipu
+        return int(profile.peak.ipu) if chosen is None else min(chosen, profile.ipus - 1)
+
     def _measure(self, wanted: Any) -> None:
         asked = self._cycles(wanted)
         if asked is None:
             return
         first, last = asked
-        ipu = min(self.selection.ipu or 0, self._report.profile.ipus - 1)
+        ipu = self._ipu()
         told = {
             "range": [first, last],
             "proportions": _proportions(self._report, (first, last)),
@@ -282,7 +287,7 @@ class TraceView(View):
     def _show(self, change: Any) -> None:
         total = float(self._report.profile.total_cycles)
         visible = (self.window[0], self.window[1]) if len(self.window) == 2 else (0.0, total)
-        ipu = min(self.selection.ipu or 0, self._report.profile.ipus - 1)
+        ipu = self._ipu()
         self.send_payload(*payload(self._report, self._detail, visible, tiles_of=ipu))
 
 
