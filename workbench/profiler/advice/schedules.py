@@ -83,10 +83,8 @@ class ScheduleComparison(Comparison):
         best = self.best
         named = {id(p): t.title for p, t in zip(self.profiles, self._compiled, strict=True)}
         parts = [
-            f"{named[id(profile)]}: {profile.total_cycles / best.total_cycles:.2f}x the time, "
-            f"{percent_text(profile.pipeline.bubbles()['fraction'])} idle, "
-            f"worst tile {bytes_text(profile.max_tile_bytes)}{'' if profile.fits else ', does not fit'}"
-            for profile in self.profiles
+            f"{trial.title}: {_against(best, profile, again=trial.recomputation)}"
+            for profile, trial in zip(self.profiles, self._compiled, strict=True)
             if profile is not best
         ]
         first = (
@@ -107,6 +105,16 @@ class ScheduleComparison(Comparison):
     def figure(self) -> Any:
         """A plotly figure: bars of cycles by what the IPUs do, and of the fullest tile of each IPU."""
         return face(self.name).figure(self)
+
+
+def _against(best: Profile, profile: Profile, *, again: bool) -> str:
+    if again and any("nothing is computed again" in each for each in profile.assumptions):
+        return "nothing is computed again, so all is as without"
+    return (
+        f"{profile.total_cycles / best.total_cycles:.2f} × the time, "
+        f"{percent_text(profile.pipeline.bubbles()['fraction'])} idle, "
+        f"worst tile {bytes_text(profile.max_tile_bytes)}{'' if profile.fits else ', does not fit'}"
+    )
 
 
 def stash_bytes(profile: Profile) -> int:
