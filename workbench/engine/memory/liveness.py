@@ -329,9 +329,11 @@ def _rows(program: TileProgram, variables: IntArray) -> tuple[IntArray, IntArray
 def _classes(columns: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Of equal columns (tiles), int64[rows, tiles]: the class of each tile, and of each class its lowest tile and how
     many tiles it has. Classes are in order of their lowest tiles."""
-    told = (pairs_of_numbers(len(columns))[0][:, None] * columns.astype(np.uint64)).sum(axis=0, dtype=np.uint64)
+    told = np.einsum("r,rt->t", pairs_of_numbers(len(columns))[0], columns.view(np.uint64))
     _, first, inverse = np.unique(told, return_index=True, return_inverse=True)
-    if (columns != columns[:, first[inverse]]).any():  # unequal columns told alike
+    alike = first[inverse]
+    others = np.flatnonzero(alike != np.arange(len(alike)))
+    if (columns[:, others] != columns[:, alike[others]]).any():  # unequal columns told alike
         _, first, inverse = np.unique(columns, axis=1, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)

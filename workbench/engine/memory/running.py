@@ -137,5 +137,7 @@ class _Sums:
     def _keep(self, found: Whole, first: int, end: int) -> None:
         place = self.place[first:end]
         is_kept = place >= 0
-        if is_kept.any():
-            self.kept[place[is_kept]] = found[is_kept]
+        count = int(np.count_nonzero(is_kept))
+        if count:  # places are numbered in order of the states, so these lie side by side
+            begin = int(place[is_kept.argmax()])
+            self.kept[begin : begin + count] = found if count == len(found) else found[is_kept]
