@@ -73,7 +73,7 @@ class _Sound:
                 raise VerificationError(f"{compute_set.name}: {group} runs nowhere")
             if group.tiles not in self._placed:
                 tiles = group.tiles.tiles
-                if int(tiles.min()) < 0 or int(tiles.max()) >= self.tiles:
+                if tiles[0] < 0 or tiles[-1] >= self.tiles:  # they are sorted
                     raise VerificationError(f"{compute_set.name}: {group} is on a tile outside 0..{self.tiles - 1}")
                 self._placed[group.tiles] = None
         self._groups[compute_set.groups] = None
