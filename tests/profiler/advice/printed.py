@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 HEAD = re.compile(r"^ *(?:where )?(?P<subject>.*?): (?P<shown>.*?), typical error ")
-EXACT = re.compile(r"\(([\d,]+) (?:bytes|cycles)\)$|^(\d+) (?:B|cycles)$")
+EXACT = re.compile(r"\(([\d,]+) (?:bytes|cycles?)\)$|^(\d+) (?:B|cycles?)$")
 NAME = re.compile(r"\b(?!0x)[a-z_]\w*", re.IGNORECASE)
 ALLOWED = {"ceil": math.ceil, "floor": math.floor}
 
