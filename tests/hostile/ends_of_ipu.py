@@ -52,7 +52,7 @@ RESULTS: Mapping[str, str] = {
     **{f"{PIPELINE}.{name}": "true" for name in ("outfeed_loss", "accumulate_outfeed")},
     f"{PIPELINE}.inputs": "none|empty list",
     f"{PIPELINE}.name": f"none|{TEXTS}",
-    f"{PIPELINE}.accumulate_outfeed_dtype": "none|callable|class",  # asked where something is accumulated
+    f"{PIPELINE}.accumulate_outfeed_dtype": "none",  # asked where something is accumulated
     f"{REPLICAS}_sum.x": f"{OF_32_BITS}|{ARRAYS}",
     f"{REPLICAS}_mean.x": f"float|nan|infinite|{ARRAYS}",
     **{f"{REPLICAS}_{name}.replica_group_size": "none|past 64 bits|10**18|numpy scalar" for name in ("sum", "mean")},
