@@ -258,7 +258,7 @@ def _check_untrained(asked: Asked) -> None:
 def _check_accumulation(asked: Asked) -> None:
     if asked.accumulate_type is not None and not asked.accumulate:
         raise InputError(
-            f"accumulate_outfeed_dtype is {short(asked.accumulate_type)} without accumulate_outfeed: nothing is added up",
+            f"accumulate_outfeed_dtype is {short(asked.accumulate_type)} without accumulate_outfeed: nothing adds up",
             todo="set accumulate_outfeed=True, or leave accumulate_outfeed_dtype out",
         )
     if asked.accumulate:
