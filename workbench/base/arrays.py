@@ -44,7 +44,7 @@ def _weights(size: int) -> IntArray:
 
 
 def _content(array: IntArray) -> _Content:
-    """Shape and a weighted sum modulo 2**64: a fifth of the time that a hash of the bytes takes."""
+    """Shape and a weighted sum modulo 2**64, in less than half of the time that a hash of the bytes takes."""
     return array.shape, int(array.reshape(-1).dot(_weights(array.size)))
 
 
