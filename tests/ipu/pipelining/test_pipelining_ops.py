@@ -264,7 +264,6 @@ def test_keras_layers_in_inference() -> None:
         ({"weight_update_poplar_options": PipelineStageOptions()}, "without an optimizer_function"),
         ({"offload_weight_update_variables": True}, "without an optimizer_function"),
         ({"offload_activations": True}, "without an optimizer_function"),
-        ({"reduction_method": "mean"}, "without an optimizer_function"),
         ({"accumulate_outfeed_dtype": tf.float32}, "without accumulate_outfeed"),
     ],
     ids=lambda each: next(iter(each)) if isinstance(each, dict) else "",
@@ -283,6 +282,7 @@ def test_what_the_sdk_says_does_nothing_in_inference_is_taken() -> None:
         outfeed_queue=IPUOutfeedQueue(),
         offload_gradient_accumulation_buffers=True,
         replicated_optimizer_state_sharding=True,
+        reduction_method="mean",
         offload_activations=False,
     )
 

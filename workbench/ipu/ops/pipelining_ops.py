@@ -160,8 +160,9 @@ def pipeline(
     function gives that of a tensor), goes there once. Offloading and sharding: None leaves them to the configuration.
     `batch_serialization_iterations`: elements that each pass of a stage runs over in a loop, with what other passes
     read in buffers; Sequential, all stages on one IPU, which are the defaults then, and with the method SUM.
-    Without an `optimizer_function` what acts on gradients, updates or activations that wait is refused; as the SDK
-    says, `offload_gradient_accumulation_buffers` and `replicated_optimizer_state_sharding` have no effect then.
+    Without an `optimizer_function` what acts on gradients, updates or activations that wait is refused; as in the SDK,
+    `offload_gradient_accumulation_buffers`, `replicated_optimizer_state_sharding` and `reduction_method` have no
+    effect then.
     Other work in the compiled function runs once on the IPU of the first stage: before all micro-batches what was
     asked for before the pipeline, after its updates the rest.
     A device with several times the pipeline's IPUs runs so many replicas: micro-batch by micro-batch each takes the
