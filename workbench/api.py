@@ -13,13 +13,13 @@ from workbench.engine.target import Target, target, targets
 from workbench.errors import InputError
 from workbench.executable import Executable, Progress, compile_and_write, compile_request, make_request
 from workbench.executable.sources import check_layered, check_source
-from workbench.executable.values import BY_PLACE, MOST_ROWS, check_names, several_inputs
+from workbench.executable.values import BY_PLACE, MOST_ROWS, WAYS, check_names, several_inputs
 from workbench.profiler.advice.compare import Comparison, compare
 from workbench.profiler.profile import Profile
 from workbench.profiler.storage import load_profile
 
 
-@functools.partial(bound, todo=BY_PLACE.format(call="wb.compile"))
+@functools.partial(bound, todo=BY_PLACE.format(call="wb.compile"), ways=WAYS)
 def compile(
     source: Any,
     *inputs: Any,

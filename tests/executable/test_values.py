@@ -41,7 +41,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"gradient_accumulation_steps": 0}, "gradient_accumulation_steps is 0. Expected: a whole number of at least 1."),
     ({"gradient_accumulation_steps": [2]}, "gradient_accumulation_steps is [2]. Expected:"),
     ({"stages": "dense"}, "stages is 'dense'. Expected: a list. To mend it: write stages=['dense']."),
-    ({"stages": 2}, "stages is 2. Expected: a list. To mend it: write stages=[0, 0, 1], a stage for each layer."),
+    ({"stages": 2}, "stages is 2. Expected: a list. To mend it: write stages=[0, 0, 1], a stage for each layer, or"),
     ({"stages": {"dense": 0}}, "stages is {'dense': 0}. Expected: a list."),
     ({"stages": [0, 1.0]}, "a stage is 1.0. Expected: a whole number of at least 0."),
     ({"stages": ["nosuch"]}, "there is no layer 'nosuch' to cut after. Expected: one of: dense"),
@@ -89,11 +89,15 @@ def test_what_to_write_instead() -> None:
     for arguments, todo in [
         ({"options": {}}, "set options on an ipu.config.IPUConfig and give it as config="),
         ({"batchsize": 4}, "did you mean 'batch_size'?"),
+        ({"ipus": 4}, "set config.auto_select_ipus to their number, and give config= and stages='auto'"),
+        ({"dtype": "float16"}, "give precision='float16', or a model that is built in the type"),
+        ({"stages": 2}, "write stages=[0, 0, 1], a stage for each layer, or stages=wb.autosplit(model, 2)"),
         ({"loss": "mean_square_error", "batch_size": 4, "mode": "training"}, "did you mean 'mean_squared_error'?"),
     ]:
-        with pytest.raises(WorkbenchError) as caught:
-            wb.profile(model(), **arguments)
-        assert caught.value.todo == todo
+        for call in (wb.profile, wb.compile):
+            with pytest.raises(WorkbenchError) as caught:
+                call(model(), **arguments)
+            assert caught.value.todo == todo
 
 
 def test_schedules_name_their_own_call() -> None:

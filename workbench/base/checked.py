@@ -8,6 +8,7 @@ import inspect
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import numpy as np
@@ -48,10 +49,10 @@ def checked(function: F, name: str = "") -> F:
     return call  # type: ignore[return-value]
 
 
-def bound(function: F, todo: str = "") -> F:
+def bound(function: F, todo: str = "", ways: Mapping[str, str] = MappingProxyType({})) -> F:
     """The function, with a `CallError` for a call with arguments that it does not have, or without some it needs.
 
-    `todo`: what to do about a name that is close to none of its own.
+    `ways`: what to do about names that other functions have. `todo`: about a name that is close to none of its own.
     """
     signature = inspect.signature(function)
     its = list(signature.parameters.values())
@@ -60,7 +61,8 @@ def bound(function: F, todo: str = "") -> F:
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
-        _bound(function.__name__, signature, args[len(held) :], named, todo)
+        way = next((ways[name] for name in named if name in ways and name not in signature.parameters), "")
+        _bound(function.__name__, signature, args[len(held) :], named, todo, way)
         return function(*args, **named)
 
     return call  # type: ignore[return-value]
@@ -77,13 +79,18 @@ def called(name: str, function: Callable[..., Any], /, *args: Any, **named: Any)
 
 
 def _bound(
-    name: str, signature: inspect.Signature, args: tuple[Any, ...], named: Mapping[str, Any], todo: str = ""
+    name: str,
+    signature: inspect.Signature,
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
+    todo: str = "",
+    way: str = "",
 ) -> inspect.BoundArguments:
     try:
         return signature.bind(*args, **named)
     except TypeError as error:
         expected = f"arguments of {name}{_without_kinds(signature)}"
-        raise CallError(f"{name}: {error}", expected=expected, todo=_meant(signature, named) or todo) from None
+        raise CallError(f"{name}: {error}", expected=expected, todo=way or _meant(signature, named) or todo) from None
 
 
 def _without_kinds(signature: inspect.Signature) -> inspect.Signature:

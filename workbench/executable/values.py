@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from workbench.base.text import short
+from workbench.base.text import meant, short
 from workbench.base.whole import MOST_TURNS, whole
 from workbench.errors import InputError
 
@@ -49,6 +48,8 @@ def _stages(name: str, value: Any) -> Any:
             todo=f"give {name}=wb.autosplit(model, ipus, ...)",
         )
     example = f"[{value!r}]" if isinstance(value, str) else "[0, 0, 1], a stage for each layer"
+    if isinstance(value, int) and not isinstance(value, bool):
+        example += f", or {name}=wb.autosplit(model, {value})"
     held = getattr(value, "stages", None)  # those of a split
     found = _several(name, held if isinstance(held, list | tuple) else value, example)
     return [each if isinstance(each, str | bool) else whole("a stage", each, least=0) for each in found]
@@ -127,20 +128,28 @@ def _asks_nothing(name: str, value: Any) -> bool:
 BY_PLACE = "give arrays by place: {call}(function, x, y) in the function's order, or {call}(model, x) as an example"
 
 
+_ON_IPUS = "set config.auto_select_ipus to their number, and give config= and stages='auto'"
+
+# Arguments that other calls and libraries have: what to do here.
+WAYS: Mapping[str, str] = {
+    **dict.fromkeys(("ipus", "num_ipus", "n_ipus"), _ON_IPUS),
+    **dict.fromkeys(("dtype", "policy"), "give precision='float16', or a model that is built in the type"),
+    **dict.fromkeys(("tiles", "num_tiles", "tiles_per_ipu"), "give target=wb.target('ipu2', tiles_per_ipu=64)"),
+    **dict.fromkeys(("micro_batches", "micro_batch_count"), "give gradient_accumulation_steps=, the number of them"),
+    **dict.fromkeys(("options", "ipu_config"), "set options on an ipu.config.IPUConfig and give it as config="),
+}
+
+
 def check_names(call: str, names: Collection[str], known: Sequence[str], otherwise: str = "leave it out") -> None:
     """Every argument by name is one of a call's; `otherwise` says what to do about a name that is close to none."""
     for name in names:
         if name in known:
             continue
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else otherwise
-        if "option" in name:
-            hint = "set options on an ipu.config.IPUConfig and give it as config="
         raise InputError(
             f"{call} has no argument {name!r}",
             expected=f"any of: {', '.join(known)}",
-            todo=hint,
+            todo=WAYS.get(name) or (WAYS["options"] if "option" in name else meant(name, known)) or otherwise,
         )
 
 
-__all__ = ["BY_PLACE", "MOST_ROWS", "check_names", "checked", "given", "several_inputs"]
+__all__ = ["BY_PLACE", "MOST_ROWS", "WAYS", "check_names", "checked", "given", "several_inputs"]
