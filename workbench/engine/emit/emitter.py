@@ -74,18 +74,19 @@ def _sum_of(arrays: Selves[IntArray]) -> IntArray:
 
 
 def _classes_of(columns: tuple[IntArray, ...]) -> Classes:
-    active = np.flatnonzero(columns[0] > 0)
+    active = (columns[0] > 0).nonzero()[0]
     if not len(active):
         return ()
     values = [column[active] for column in columns]
+    if not any((column[1:] != column[:-1]).any() for column in values):
+        return ((tuple(int(column[0]) for column in values), sorted_tile_set(active)),)
+    order = np.lexsort(values[::-1]) if len(values) > 1 else values[0].argsort(kind="stable")
+    active, values = active[order], [column[order] for column in values]
     changes = np.zeros(len(active), bool)
-    if any((column[1:] != column[:-1]).any() for column in values):
-        order = np.lexsort(values[::-1]) if len(values) > 1 else np.argsort(values[0], kind="stable")
-        active, values = active[order], [column[order] for column in values]
-        for column in values:
-            changes[1:] |= column[1:] != column[:-1]
     changes[0] = True
-    firsts = np.flatnonzero(changes)
+    for column in values:
+        changes[1:] |= column[1:] != column[:-1]
+    firsts = changes.nonzero()[0]
     rows = zip(*(column[firsts].tolist() for column in values), strict=True)
     ends = [*firsts[1:].tolist(), len(active)]
     return tuple(
@@ -173,7 +174,7 @@ class Emitter:
                 ipu=self.ipu,
                 origin=self.origin,
                 interleaved=interleaved,
-                mapping_text=_text(mapping),
+                mapped=mapping,
                 function="" if always_live else self.function,
             )
         )
@@ -414,11 +415,6 @@ class _Inside(AbstractContextManager[None]):
 def _placed(source: Tensor, variable: int, wanted: Placement) -> Tensor:
     mapping = wanted if isinstance(wanted, Mapping) else source.mapping
     return Tensor(variables=(variable,), mapping=mapping, shape=source.shape, dtype=source.dtype, ipu=source.ipu)
-
-
-@remembered(8192)
-def _text(mapping: Placement) -> str:
-    return str(mapping)
 
 
 def _ids(names: Iterable[int]) -> tuple[int, ...]:

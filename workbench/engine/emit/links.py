@@ -41,7 +41,7 @@ def held_bytes(
             always_live=always_live,
             ipu=emit.ipu,
             origin=emit.origin,
-            mapping_text=text,
+            mapped=text,
             function="" if always_live else emit.function,
         )
     )

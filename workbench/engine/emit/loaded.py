@@ -47,7 +47,7 @@ def settle(load: Node, home: Tensor, lowering: Lowering) -> None:
         shards=shards,
     )
     left = part(share, 0, 1) if remote else share
-    emit.variables[number] = replace(emit.variables[number], bytes_per_tile=left, mapping_text=str(home.mapping))
+    emit.variables[number] = replace(emit.variables[number], bytes_per_tile=left, mapped=home.mapping)
 
 
 def may_lie(load: Node, mapping: Mapping, lowering: Lowering) -> bool:

@@ -271,7 +271,7 @@ class _Placing:
                 bytes_per_tile=share,
                 always_live=True,
                 function="",
-                mapping_text=f"on {self.count} I/O tiles",
+                mapped=f"on {self.count} I/O tiles",
             )
         )
         return len(self.variables) - 1

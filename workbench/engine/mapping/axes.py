@@ -158,7 +158,7 @@ class Span:
 
     def below(self, at: IntArray) -> IntArray:
         """See `AxisSet.below`."""
-        count: IntArray = np.clip(at - self.lo, 0, self.total)
+        count: IntArray = np.minimum(np.maximum(at - self.lo, 0), self.total)
         return count
 
 
@@ -206,7 +206,8 @@ class Cover:
         """Segments, and covered segments, that each non-empty [lo, hi) meets."""
         first = np.searchsorted(self.edges, lo, side="right") - 1
         last = np.searchsorted(self.edges, hi, side="left")
-        filled = np.append(0, np.cumsum(self.cover > 0))
+        filled = np.zeros(len(self.edges), dtype=np.int64)
+        (self.cover > 0).cumsum(out=filled[1:])
         return last - first, filled[last] - filled[first]
 
 
@@ -222,8 +223,11 @@ class Marks:
     __slots__ = ("_before", "_edges", "_marked")
 
     def __init__(self, edges: IntArray, marked: npt.NDArray[np.bool_]) -> None:
-        self._edges, self._marked = edges, np.append(marked, False)
-        self._before = np.append(0, np.cumsum(np.diff(edges) * marked))
+        self._edges = edges
+        self._marked = np.zeros(len(edges), dtype=bool)
+        self._marked[:-1] = marked
+        self._before = np.zeros(len(edges), dtype=np.int64)
+        ((edges[1:] - edges[:-1]) * marked).cumsum(out=self._before[1:])
 
     @property
     def total(self) -> IntArray:
@@ -232,7 +236,7 @@ class Marks:
 
     def below(self, at: IntArray) -> IntArray:
         """See `AxisSet.below`."""
-        index = np.searchsorted(self._edges, at, side="right") - 1
+        index = self._edges.searchsorted(at, side="right") - 1
         count: IntArray = self._before[index] + (at - self._edges[index]) * self._marked[index]
         return count
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from math import prod
 
@@ -18,7 +18,6 @@ from workbench.engine.mapping.types import (
     Shape,
     add_at,
     all_distinct,
-    digest,
     intern,
     joined_intervals,
     shape_text,
@@ -33,12 +32,14 @@ class Cuts:
     """Intervals [lo, hi) of one axis of `size` elements; each adds its `offset` to the tile number.
 
     Intervals of an owner partition the axis; those of a demand may overlap (halos) or leave elements out.
+    `content`, the bytes of the arrays, is of canonical ones alone, as `cuts` makes them.
     """
 
     size: int
     lo: IntArray
     hi: IntArray
     offset: IntArray
+    content: tuple[bytes, bytes, bytes] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.lo)
@@ -94,13 +95,17 @@ def _canonical(size: int, lo: bytes, hi: bytes, offset: bytes) -> tuple[Cuts, in
     found = (first.tobytes(), last.tobytes(), (shift - least).tobytes())
     if found != (lo, hi, offset):
         return _canonical(size, *found)[0], least
-    return Cuts(size=size, lo=first, hi=last, offset=shift), 0
+    return Cuts(size=size, lo=first, hi=last, offset=shift, content=(lo, hi, offset)), 0
 
 
 @remembered(8192)
 def _is_repeated(axis: Cuts) -> bool:
     """Whether several intervals are all the same."""
     return len(axis) > 1 and bool((axis.lo == axis.lo[0]).all() and (axis.hi == axis.hi[0]).all())
+
+
+def _bytes_of(axis: Cuts) -> tuple[bytes, bytes, bytes]:
+    return axis.content or (axis.lo.tobytes(), axis.hi.tobytes(), axis.offset.tobytes())
 
 
 @remembered(4096)
@@ -142,9 +147,8 @@ class Grid(Mapping):
     replicas: IntArray
 
     def _content(self) -> tuple[object, ...]:
-        sizes = tuple((axis.size, len(axis)) for axis in self.axes)
-        parts = [part for axis in self.axes for part in (axis.lo, axis.hi, axis.offset)]
-        return (sizes, self.first_tile, digest(np.concatenate([*parts, self.replicas])))
+        axes = tuple((axis.size, _bytes_of(axis)) for axis in self.axes)
+        return (axes, self.first_tile, self.replicas.tobytes())
 
     @property
     def dims(self) -> Shape:
@@ -248,10 +252,12 @@ def grid_of_cuts(
     copies = np.asarray(replicas, dtype=np.int64)
     kept = []
     for size, axis in zip(sizes, axes, strict=True):
-        if isinstance(axis, Cuts):
+        if not isinstance(axis, Cuts):
+            part, least = cuts(size, *axis)
+        elif axis.content is None or axis.size != size:
             part, least = cuts(size, axis.lo, axis.hi, axis.offset)
         else:
-            part, least = cuts(size, *axis)
+            part, least = axis, 0
         first_tile += least
         if _is_repeated(part):
             copies = np.unique(spread([copies, part.offset]))

@@ -44,13 +44,21 @@ def _interned(content: bytes) -> TileSet:
     return TileSet(frozen(np.frombuffer(content, dtype=np.int64)))
 
 
+@lru_cache(maxsize=100_000)
+def _neighbours(first: int, end: int) -> TileSet:
+    return TileSet(frozen(np.arange(first, end)))
+
+
 def tile_set(tiles: npt.ArrayLike) -> TileSet:
     """The set of these tiles (duplicates dropped)."""
-    return _interned(np.unique(np.asarray(tiles, dtype=np.int64)).tobytes())
+    return sorted_tile_set(np.unique(np.asarray(tiles, dtype=np.int64)))
 
 
 def sorted_tile_set(tiles: IntArray) -> TileSet:
-    """`tile_set` of tiles that are sorted and distinct already."""
+    """`tile_set` of tiles that are sorted and distinct already. Most are next to each other: told by their ends."""
+    first, end = (int(tiles[0]), int(tiles[-1]) + 1) if len(tiles) else (0, 0)
+    if end - first == len(tiles):
+        return _neighbours(first, end)
     return _interned(tiles.astype(np.int64, copy=False).tobytes())
 
 

@@ -437,24 +437,27 @@ class _Counts:
         """The inputs of some categories' formulas."""
         return {category: self._inputs(category) for category in categories}
 
+    def _everywhere(self, counts: int | IntArray) -> IntArray:
+        """A number, or one of each IPU, on every tile."""
+        return np.full(self.shape, counts, np.int64)
+
     def _inputs(self, category: str) -> dict[str, Any]:
         sums, target, code = self.sums, self.target, self.target.code
-        everywhere = np.ones(self.shape, np.int64)
         match category:
             case "internal_exchange_code" | "global_exchange_code":
                 prefix = "global_" if category == "global_exchange_code" else ""
                 return {
                     "instructions": sums[prefix + "instructions"],
-                    "exchanges": self.exchanges[prefix] * everywhere,
+                    "exchanges": self._everywhere(self.exchanges[prefix]),
                     "instruction_bytes": target.exchange_instruction_bytes,
                     "exchange_bytes": code.exchange_bytes_per_exchange,
                 }
             case "host_exchange_code":
-                return {"copies": self.copies * everywhere, "copy_bytes": code.host_exchange_bytes_per_copy}
+                return {"copies": self._everywhere(self.copies), "copy_bytes": code.host_exchange_bytes_per_copy}
             case "control_code":
                 return {
                     "runs": sums["runs"],
-                    "syncs": self.syncs * everywhere,
+                    "syncs": self._everywhere(self.syncs),
                     "base_bytes": code.control_base_bytes,
                     "run_bytes": code.control_bytes_per_run,
                     "sync_bytes": code.control_bytes_per_sync,
@@ -467,4 +470,4 @@ class _Counts:
             case "host_exchange_packet_headers":
                 return {"packets": sums["packets"], "header_bytes": code.host_packet_header_bytes}
             case _:
-                return {"stack_bytes": everywhere * target.stack_bytes}
+                return {"stack_bytes": self._everywhere(target.stack_bytes)}

@@ -158,20 +158,23 @@ class Liveness:
         Of tiles that need at most `above` bytes only a bound is worked out, which is not above it either.
         """
         table, count = self.tables[ipu], len(self.tables[ipu].rows)
-        rows = np.concatenate((_up(table.rows, alignment_bytes), _up(table.rows, interleaved_alignment_bytes)))
 
         def wide(members: IntArray) -> IntArray:
             variable, row = members.T
             return np.column_stack((variable, row + count * columns_of(self.program).interleaved[variable]))
 
+        kept, times = np.unique(wide(table.kept)[:, 1], return_counts=True)
+        alignments = np.where(kept < count, alignment_bytes, interleaved_alignment_bytes)[:, None]
         costs = np.stack([self.footprint.categories[name][ipu][table.first_tile] for name in FOOTPRINT_CATEGORIES])
-        always = _up(costs, alignment_bytes).sum(axis=0) + rows[wide(table.kept)[:, 1]].sum(axis=0)
+        always = _up(costs, alignment_bytes).sum(axis=0) + times @ _up(table.rows[kept % max(count, 1)], alignments)
         most_rounding = max(alignment_bytes, interleaved_alignment_bytes) - 1
         needed = always + self._peaks(ipu).peak + most_rounding * self._most_members(ipu)
         exact = np.flatnonzero(needed > above)
         peak = np.zeros(len(exact), np.int64)
         if len(exact):
-            fewer = replace(table, rows=rows[:, exact], members=wide(table.members), always=table.always[exact])
+            rows = table.rows[:, exact]  # of few tiles
+            rows = np.concatenate((_up(rows, alignment_bytes), _up(rows, interleaved_alignment_bytes)))
+            fewer = replace(table, rows=rows, members=wide(table.members), always=table.always[exact])
             for _, chunk in self._chunks(fewer, self.states(ipu, fewer)):
                 np.maximum(peak, chunk.max(axis=0), out=peak)
         needed[exact] = always[exact] + peak
@@ -283,7 +286,7 @@ def liveness(program: TileProgram, footprint: Footprint) -> Liveness:
     )
 
 
-def _up(sizes: IntArray, alignment: int) -> IntArray:
+def _up(sizes: IntArray, alignment: int | IntArray) -> IntArray:
     return ceil_div(sizes, alignment) * alignment
 
 

@@ -24,9 +24,11 @@ from workbench.base.text import shown
 from workbench.engine.cost import Inputs
 from workbench.engine.graph.origin import NOWHERE, Origin
 from workbench.engine.mapping.tileset import TileSet
+from workbench.engine.mapping.types import Placement
 from workbench.engine.program.links import Topology
 from workbench.engine.program.moves import Move
 from workbench.engine.program.remote_buffers import RemoteBuffer
+from workbench.engine.remembered import remembered
 from workbench.engine.target import Target
 
 
@@ -35,7 +37,7 @@ class Variable:
     """Memory of one tensor on one IPU. `bytes_per_tile` is int64[tiles]; `always_live` ones never share addresses.
 
     `function` names the body that owns it ("" for the entry). `interleaved`: read by 128-bit or dual loads, so it
-    must lie in the interleaved region. `mapping_text` is the printed tile mapping.
+    must lie in the interleaved region. `mapped`: where its elements are, or words where no placement says it.
     """
 
     id: int
@@ -48,7 +50,7 @@ class Variable:
     ipu: int = 0
     origin: Origin = NOWHERE
     interleaved: bool = False
-    mapping_text: str = ""
+    mapped: Placement | str = ""
     function: str = ""
 
     @property
@@ -56,10 +58,20 @@ class Variable:
         """Bytes over all tiles, padding and replication included."""
         return int(self.bytes_per_tile.sum())
 
+    @property
+    def mapping_text(self) -> str:
+        """The tile mapping, printed: few ask, and it takes as long as declaring the variable."""
+        return self.mapped if isinstance(self.mapped, str) else _text(self.mapped)
+
     def __str__(self) -> str:
         live = " always-live" if self.always_live else ""
         shape = ",".join(map(str, self.shape))
         return f"v{self.id} {self.name}: {self.kind} {self.dtype}[{shape}] on ipu {self.ipu}{live} {self.mapping_text}"
+
+
+@remembered(8192)
+def _text(mapping: Placement) -> str:
+    return str(mapping)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -121,8 +121,8 @@ def _rates(target: Target) -> dict[str, int]:
     }
 
 
-def _shared(exchange: Exchange) -> IntArray:
-    return np.zeros_like(exchange.received_bytes) if exchange.shared_bytes is None else exchange.shared_bytes
+def _shared(exchange: Exchange) -> Sizes:
+    return 0 if exchange.shared_bytes is None else exchange.shared_bytes
 
 
 def exchange_cost(exchange: Exchange, target: Target) -> tuple[Cost, IntArray]:
@@ -136,7 +136,7 @@ def exchange_cost(exchange: Exchange, target: Target) -> tuple[Cost, IntArray]:
         "exchange.transfer",
         sent_bytes=int(sent[busiest]),
         received_bytes=int(received[busiest]),
-        shared_bytes=int(_shared(exchange)[busiest]),
+        shared_bytes=0 if exchange.shared_bytes is None else int(exchange.shared_bytes[busiest]),
         pieces=int(exchange.fragments[busiest]),
         **_rates(target),
     )

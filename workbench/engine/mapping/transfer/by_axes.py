@@ -257,7 +257,7 @@ Bounds: TypeAlias = tuple[int, bytes, bytes]
 
 def _bounds(axis: Cuts) -> Bounds:
     """Size and intervals of an axis as what can be looked up."""
-    return axis.size, axis.lo.tobytes(), axis.hi.tobytes()
+    return axis.size, *(axis.content[:2] if axis.content else (axis.lo.tobytes(), axis.hi.tobytes()))
 
 
 def _cuts(bounds: Bounds) -> Cuts:
