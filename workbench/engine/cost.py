@@ -47,8 +47,13 @@ def formula(
     return register
 
 
+_PLAIN = frozenset({int, str, float, bool, type(None)})
+
+
 def freeze(value: Any) -> Plain:
     """Lists and numpy scalars as hashable plain data, so that equal arguments are one key."""
+    if type(value) in _PLAIN:  # nearly all
+        return value  # type: ignore[no-any-return]
     if isinstance(value, (list, tuple)):
         return tuple(freeze(item) for item in value)
     if hasattr(value, "item") and not isinstance(value, (str, bytes)):
@@ -60,7 +65,7 @@ def freeze(value: Any) -> Plain:
 
 def inputs_of(arguments: Mapping[str, Any]) -> Inputs:
     """Keyword arguments as a frozen tuple of (name, value)."""
-    return tuple((name, freeze(value)) for name, value in arguments.items())
+    return tuple([(name, freeze(value)) for name, value in arguments.items()])
 
 
 @dataclass(frozen=True, slots=True)

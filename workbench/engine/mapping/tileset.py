@@ -29,6 +29,12 @@ class TileSet:
     def __len__(self) -> int:
         return len(self.tiles)
 
+    def __contains__(self, tile: int) -> bool:
+        if isinstance(self.index, slice):
+            return bool(self.index.start <= tile < self.index.stop)
+        place = int(self.tiles.searchsorted(tile))
+        return place < len(self.tiles) and int(self.tiles[place]) == tile
+
     def __str__(self) -> str:
         """Runs as `0-31,40`."""
         if not len(self.tiles):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from typing import Literal, TypeAlias
 
@@ -300,7 +300,7 @@ class StepCosts:
                 per_tile[each.group.tiles.index] += each.cycles * each.group.count
         per_tile += slots * _slots_per_tile([each for each in groups if each.on_workers], self.target)
         slowest = int(per_tile.argmax())
-        there = [each for each in groups if slowest in each.group.tiles.tiles]
+        there = [each for each in groups if slowest in each.group.tiles]
         there.sort(key=lambda each: each.on_workers)
         tile = term(
             "slowest tile",
@@ -309,7 +309,7 @@ class StepCosts:
             worker=_work(each for each in there if each.on_workers),
             slots=slots,
         )
-        tile = replace(tile, of=tuple(each.one(machine) for each in there))
+        tile = Term(tile.name, tile.value, tile.formula, tile.inputs, tuple([each.one(machine) for each in there]))
         flops = sum(
             _vertex_flops(machine, group.vertex, group.arguments) * group.count * len(group.tiles)
             for group in compute_set.groups
@@ -388,6 +388,21 @@ class StepCosts:
         return self._made("collective" if step.collective else "inter_ipu", cost, per_tile)
 
 
+_FEW = 10  # groups, whose combinations are fewer than tiles
+
+
+def _by_combination(groups: Sequence[_Vertices], work: Work, tiles: int, slots: int) -> IntArray:
+    """The same of few groups, without sorting tiles: a combination is a number with a bit for each group."""
+    combination = np.zeros(tiles, np.int64)
+    for number, each in enumerate(groups):
+        combination[each.group.tiles.index] += 1 << number
+    longest = np.zeros(1 << len(groups), np.int64)
+    for met in np.bincount(combination).nonzero()[0].tolist():
+        here = tuple([each for number, each in enumerate(work) if met >> number & 1])
+        longest[met] = longest_slot_cycles(here, slots)
+    return longest[combination]
+
+
 def _slots_per_tile(groups: Sequence[_Vertices], target: Target) -> IntArray:
     """Worker cycles of the fullest slot on each tile, one packing per class of tiles with equal vertices."""
     tiles, slots = target.tiles_per_ipu, target.workers_per_tile
@@ -397,6 +412,8 @@ def _slots_per_tile(groups: Sequence[_Vertices], target: Target) -> IntArray:
         for each in groups:
             result[each.group.tiles.index] = longest_slot_cycles(work, slots)
         return result
+    if len(groups) <= _FEW:
+        return _by_combination(groups, work, tiles, slots)
     member = np.zeros((len(groups), tiles), bool)
     for row, each in zip(member, groups, strict=True):
         row[each.group.tiles.index] = True

@@ -12,10 +12,10 @@ Imports costs and targets. Tests: tests/engine/vertices, with a sample of each c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import CO_VARKEYWORDS, Parameter, signature, unwrap
 from typing import Any, Literal
 
 from workbench.base.registry import Registry, import_folder
@@ -59,15 +59,24 @@ class Codelet:
 
 
 def _of_machine(function: Callable[..., int]) -> tuple[str, ...]:
-    named = signature(function).parameters
+    named, _ = _inputs_of(function)
     return tuple(name for name in Machine._fields if name in named)
+
+
+def _inputs_of(function: Callable[..., int]) -> tuple[Sequence[str], bool]:
+    """Names of the function's arguments, and whether it takes others: read off its code, as there are hundreds."""
+    code = getattr(unwrap(function), "__code__", None)
+    if code is not None:
+        return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], bool(code.co_flags & CO_VARKEYWORDS)
+    named = signature(function).parameters
+    return list(named), any(each.kind is Parameter.VAR_KEYWORD for each in named.values())
 
 
 def _taking(function: Callable[..., int], given: tuple[str, ...]) -> Callable[..., int]:
     """The function, which may leave out what of the machine its codelet's cycles are `given`."""
-    parameters = signature(function).parameters
-    left_out = [name for name in given if name not in parameters]
-    if not left_out or any(each.kind is Parameter.VAR_KEYWORD for each in parameters.values()):
+    named, takes_others = _inputs_of(function)
+    left_out = [name for name in given if name not in named]
+    if not left_out or takes_others:
         return function
 
     @wraps(function)
