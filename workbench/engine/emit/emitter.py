@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -63,14 +64,14 @@ def total_of(arrays: Sequence[IntArray]) -> IntArray:
     if len(arrays) == 1:
         return arrays[0]
     if any(array.flags.writeable for array in arrays):
-        return shared(np.add.reduce(arrays))
+        return shared(reduce(np.add, arrays))
     return _sum_of(Selves(arrays))
 
 
 @remembered(4096)
 def _sum_of(arrays: Selves[IntArray]) -> IntArray:
     """Of read-only arrays."""
-    return shared(np.add.reduce(list(arrays)))
+    return shared(reduce(np.add, arrays))
 
 
 def _classes_of(columns: tuple[IntArray, ...]) -> Classes:
@@ -283,13 +284,15 @@ class Emitter:
     def exchange(self, name: str, moves: Sequence[Exchange], reads: Iterable[int], writes: Iterable[int]) -> bool:
         """Synchronise, then exchange the sum of `moves`; nothing (False) is emitted when no byte crosses."""
         moving = [move for move in moves if move.received_bytes.any()]
-        if not moving:
-            return False
+        if moving:
+            self._exchange(name, moving, reads, writes)
+        return bool(moving)
+
+    def _exchange(self, name: str, moving: Sequence[Exchange], reads: Iterable[int], writes: Iterable[int]) -> None:
         self.sync()
         self._push(
             DoExchange(**self.stamp(name), reads=_ids(reads), writes=_ids(writes), exchange=merged(name, moving))
         )
-        return True
 
     def stream(self, name: str, tensor: Tensor, direction: Any, *, remote: bool = False, ahead: int = 0) -> None:
         """Copy a whole tensor from or to the host (or streaming memory); `ahead`: elements a feed holds ready."""
@@ -366,8 +369,8 @@ class Emitter:
             copies.append(local_bytes)
             reads += source.variables
             writes.append(variable)
-        self.exchange(f"{name}/exchange", moves, reads, writes)
-        if copies:
+        if moves:
+            self._exchange(f"{name}/exchange", moves, reads, writes)
             self.compute(f"{name}/copy", self.copy_groups(total_of(copies)), reads, writes)
         return results
 

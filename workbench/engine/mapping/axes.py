@@ -290,7 +290,10 @@ def grid_rows(grid: Grid) -> int:
 
 def part_index(grid: Grid, parts: IntArray) -> list[IntArray]:
     """Interval number along each axis of the given parts."""
-    return [np.asarray(index, dtype=np.int64) for index in np.unravel_index(parts, grid.splits)] if grid.axes else []
+    found: list[IntArray] = []
+    for stride, count in zip(row_major_strides(grid.splits), grid.splits, strict=True):
+        found.append(parts // stride % count if count > 1 else np.zeros(len(parts), dtype=np.int64))
+    return found
 
 
 def position_of(tiles_of: IntArray, tiles: int) -> IntArray:

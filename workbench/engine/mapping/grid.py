@@ -126,8 +126,9 @@ def whole(size: int) -> Cuts:
 
 def spread(parts: Sequence[IntArray], start: int = 0) -> IntArray:
     """Sums of one item of each part, flat in row-major order, plus `start`."""
-    flat = np.array([start], dtype=np.int64)
-    for part in parts:
+    several = [part for part in parts if len(part) != 1]
+    flat = np.full(1, start + sum([int(part[0]) for part in parts if len(part) == 1]), dtype=np.int64)
+    for part in several:
         flat = (flat[:, None] + part).reshape(-1)
     return flat
 
