@@ -28,7 +28,7 @@ from workbench.profiler.places import cycle_of, ipu_of, step_of, tile_of
 from workbench.profiler.registry import exports
 from workbench.profiler.report import face, plain_html
 from workbench.profiler.schema import Column, Stored, Table
-from workbench.profiler.timeline import Timeline, blocks, timeline_of
+from workbench.profiler.timeline import MOST_ROWS, Timeline, blocks, timeline_of, told_cut
 from workbench.profiler.timeline.tree import ControlTree, parse
 
 
@@ -276,10 +276,11 @@ class Profile(Offers):
         ipu: int | None = None,
         cycles_from: int | None = None,
         cycles_to: int | None = None,
-        max_rows: int = 10_000,
+        max_rows: int = MOST_ROWS,
     ) -> pd.DataFrame:
         """Executed blocks that overlap a window of cycles, in order of time, at most `max_rows`.
 
+        `attrs["left_out"]` of the table says how many more there are; beyond the 10,000 of the default a warning, too.
         Columns: step, ipu, replica, stage, micro_batch, iteration, direction, layer, cycles_from, cycles_to, cause.
         """
         window = (cycle_of("cycles_from", cycles_from), cycle_of("cycles_to", cycles_to))
@@ -289,7 +290,8 @@ class Profile(Offers):
                 expected="a window that ends where it begins or later",
             )
         ipu = None if ipu is None else ipu_of(self, ipu)
-        return blocks(self, ipu, *window, whole("max_rows", max_rows, least=0))
+        found, left = blocks(self, ipu, *window, whole("max_rows", max_rows, least=0))
+        return told_cut(found, left, asked=max_rows != MOST_ROWS)
 
     def live_variables(self, step: int, ipu: int | None = None, tile: int | None = None) -> pd.DataFrame:
         """Variables live at a program step, those that come and go first, then by bytes.

@@ -53,3 +53,33 @@ def test_a_window_that_ends_before_it_begins_is_refused() -> None:
     with pytest.raises(InputError, match=r"cycles_from is 5 and cycles_to 2.*ends where it begins or later"):
         handmade_profile().blocks(cycles_from=5, cycles_to=2)
     assert handmade_profile().blocks(cycles_from=5, cycles_to=5).shape[0] <= 1
+
+
+def test_rows_that_are_left_out_are_counted_and_told() -> None:
+    b = Builder(ipus=2)
+    both = sequence(b.compute(20, ipu=0), b.compute(20, ipu=1))
+    profile = collect(compiled(b.program(Repeat(times=10**6, body=both))))
+    with pytest.warns(UserWarning, match=r"the first 10,000 of 2,000,000 rows: give max_rows for more"):
+        found = profile.blocks()
+    assert (len(found), found.attrs["left_out"]) == (10_000, 2 * 10**6 - 10_000)
+    assert profile.blocks(max_rows=7).attrs["left_out"] == 2 * 10**6 - 7
+    assert profile.blocks(1, max_rows=7).attrs["left_out"] == 10**6 - 7
+    window = profile.blocks(0, cycles_from=0, cycles_to=4000)  # ten turns of 400 cycles
+    assert (len(window), window.attrs["left_out"]) == (10, 0)
+
+
+def test_a_cut_pipeline_is_told_and_avoidable() -> None:
+    b = Builder(ipus=2)
+    b.functions["first"] = b.compute(20, ipu=0)
+    b.functions["second"] = b.compute(70, ipu=1)
+    first = Call(function="first", stage=0, direction="forward", micro_batch=1)
+    second = Call(function="second", stage=1, direction="forward", micro_batch=0)
+    column = Overlap(branches=(first, second), phase="steady")
+    pipeline = collect(compiled(b.program(Repeat(times=15_000, body=sequence(column))))).pipeline
+    with pytest.warns(UserWarning, match=r"the first 20,000 of 30,000 rows"):
+        assert len(pipeline.blocks()) == 20_000
+    assert pipeline.blocks(max_rows=100).attrs["left_out"] == 29_900
+    every = pipeline.blocks(max_rows=10**6)
+    assert (len(every), every.attrs["left_out"]) == (30_000, 0)
+    columns = pipeline.columns(max_rows=40)
+    assert (len(columns), columns.attrs["left_out"], len(pipeline.columns())) == (40, 14_960, 15_000)

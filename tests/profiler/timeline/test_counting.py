@@ -15,8 +15,8 @@ from workbench.profiler.profile import Profile
 from workbench.profiler.timeline import BlockCounts, block_rows
 
 
-def unrolled(profile: Profile, first: int, last: int) -> int:
-    return sum(1 for _ in block_rows(profile, None, first, last))
+def unrolled(profile: Profile, first: int, last: int, ipu: int | None = None) -> int:
+    return sum(1 for _ in block_rows(profile, ipu, first, last))
 
 
 @settings(max_examples=30, deadline=None)
@@ -36,6 +36,7 @@ def test_every_window_of_a_pipeline() -> None:
     for first in range(0, end, max(1, end // 23)):
         for last in range(first, end, max(1, end // 19)):
             assert counts.within(first, last) == unrolled(profile, first, last)
+            assert BlockCounts(profile, 1).within(first, last) == unrolled(profile, first, last, 1)
 
 
 def test_a_loop_of_any_length_is_counted_at_once() -> None:

@@ -17,7 +17,7 @@ from workbench.base.causes import CAUSES
 from workbench.profiler.profile import Profile
 from workbench.widgets import linked
 from workbench.widgets.kit.selection import Selection
-from workbench.widgets.views import pipeline, trace
+from workbench.widgets.views import pipeline, pipeline_faces, trace
 
 
 def whole(profile: Profile) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -195,3 +195,15 @@ def test_the_trace_knows_the_micro_batch_of_a_block() -> None:
     assert sum(sent[name].itemsize for name in ("start1", "cycles1", "step1", "batch1")) == 16
     alone = trace.widget(handmade_profile().trace)
     assert "batch0" not in columns(alone.data, alone.buffer)
+
+
+def test_columns_that_are_too_many_to_hold_are_one_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = scheduled_profile("Grouped", 2, 8)
+    every = profile.pipeline.columns(0, profile.total_cycles)
+    for module in (pipeline, pipeline_faces):
+        monkeypatch.setattr(module, "HELD", 5)
+    end, last = int(every["cycles_to"][4]), int(every["cycles_to"].max())
+    data, sent = whole(profile)
+    assert data["phases"][-1] == (end, last, "phases not told apart", len(every) - 5)
+    told = [sent[name].tolist() for name in ("col_start", "col_cycles", "col_number", "col_count")]
+    assert [column[-1] for column in told] == [end, last - end, 5, len(every) - 5]

@@ -8,6 +8,7 @@ from workbench.profiler.profile import Profile
 
 # Columns between two micro-batches that enter, where each stage has an IPU of its own and training runs backward too.
 APART = {"Grouped": 1, "Interleaved": 2}
+MEASURED = 100_000  # blocks at most, of which those of a stage and a direction take as long as each other
 
 
 def columns_cycles(profile: Profile, schedule: str, micro_batches: int) -> int:
@@ -15,7 +16,7 @@ def columns_cycles(profile: Profile, schedule: str, micro_batches: int) -> int:
 
     Every stage of the training step has an IPU of its own. 0 where the profile has no stages.
     """
-    blocks = profile.pipeline.blocks()
+    blocks = profile.pipeline.blocks(max_rows=MEASURED)
     if blocks.empty:
         return 0
     took = (blocks["cycles_to"] - blocks["cycles_from"]).groupby([blocks["stage"], blocks["direction"]]).mean()

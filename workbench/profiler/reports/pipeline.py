@@ -18,9 +18,11 @@ from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
+from workbench.profiler.timeline import told_cut
 from workbench.profiler.timeline.executions import Blocks, Executions
 
 MAX_BLOCKS = 20_000
+MAX_COLUMNS = 1_000_000
 IDLE = tuple(cause for cause in CAUSES if cause.startswith("idle_"))
 _WAITING = {
     "idle_fill": "filling",
@@ -69,12 +71,15 @@ class Pipeline(Report):
     ) -> pd.DataFrame:
         """A row per executed stage in a window (default: the pipeline's span), in order of time: `ipu, replica, stage,
         micro_batch` (-1 none)`, direction, layer` (those of the stage)`, name, cycles_from, cycles_to`. Replicas run
-        alike: the first is shown."""
+        alike: the first is shown. At most `max_rows`: `attrs["left_out"]` of the table says how many more there are,
+        and a warning beyond the 20,000 of the default."""
         first, last = self._window(cycles_from, cycles_to)
         max_rows = whole("max_rows", max_rows, least=0)
+        count = self.executions.count(first, last, ("stage",))
         last = self.executions.until(first, last, ("stage",), max(max_rows, MAX_BLOCKS) + self.profile.ipus)
         found = self.executions.window(first, last, ("stage",))
-        return self._named(found.take(np.lexsort((found.ipu, found.start))[:max_rows]))
+        named = self._named(found.take(np.lexsort((found.ipu, found.start))[:max_rows]))
+        return told_cut(named, count - len(named), asked=max_rows != MAX_BLOCKS)
 
     def of_micro_batch(self, number: int) -> pd.DataFrame:
         """All blocks of one micro-batch, on whatever IPU and at whatever time, in order of time; as in `blocks`."""
@@ -105,16 +110,20 @@ class Pipeline(Report):
         )
         return pd.DataFrame(dict(zip(BLOCK_COLUMNS, columns, strict=True)))
 
-    def columns(self, cycles_from: int | None = None, cycles_to: int | None = None) -> pd.DataFrame:
+    def columns(
+        self, cycles_from: int | None = None, cycles_to: int | None = None, max_rows: int = MAX_COLUMNS
+    ) -> pd.DataFrame:
         """A row per column, that is, what the IPUs do at the same time: `column` (its number), `phase` (fill, steady,
-        drain, update), `slowest_ipu` (the one that all wait for), `cycles_from, cycles_to`. At most the first
-        1,000,000 of a window."""
+        drain, update), `slowest_ipu` (the one that all wait for), `cycles_from, cycles_to`. At most `max_rows`:
+        `attrs["left_out"]` of the table says how many more there are, and a warning beyond the default's million."""
         first, last = self._window(cycles_from, cycles_to)
-        last = self.executions.until(first, last, ("column",))
+        max_rows = whole("max_rows", max_rows, least=0)
+        count = self.executions.count(first, last, ("column",))
+        last = self.executions.until(first, last, ("column",), max_rows)
         found, bodies = self.executions.window(first, last, ("column",)), self.executions.bodies
         before = self.executions.count(0, first, ("column",)) - int((found.start < first).sum())
         here = before + np.arange(len(found))
-        return pd.DataFrame(
+        frame = pd.DataFrame(
             {
                 "column": here,
                 "phase": [bodies[place].phase for place in found.body],
@@ -123,6 +132,7 @@ class Pipeline(Report):
                 "cycles_to": found.end,
             }
         )
+        return told_cut(frame, count - len(frame), asked=max_rows != MAX_COLUMNS)
 
     def _window(self, cycles_from: int | None, cycles_to: int | None) -> tuple[int, int]:
         first = self.span[0] if cycles_from is None else max(0, cycles_from)

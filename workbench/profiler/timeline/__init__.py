@@ -6,7 +6,7 @@ stores. Tests: tests/profiler/timeline.
 """
 
 from workbench.profiler.timeline.builder import timeline_of
-from workbench.profiler.timeline.counting import BlockCounts
+from workbench.profiler.timeline.counting import MOST_ROWS, BlockCounts, blocks, told_cut
 from workbench.profiler.timeline.timeline import (
     BLOCK_COLUMNS,
     Block,
@@ -15,7 +15,6 @@ from workbench.profiler.timeline.timeline import (
     TimedNode,
     Timeline,
     block_rows,
-    blocks,
     called,
     enclosing_of,
     entered,
@@ -25,6 +24,7 @@ from workbench.profiler.timeline.timeline import (
 
 __all__ = [
     "BLOCK_COLUMNS",
+    "MOST_ROWS",
     "Block",
     "BlockCounts",
     "Enclosing",
@@ -39,4 +39,5 @@ __all__ = [
     "plain_calls",
     "renamed",
     "timeline_of",
+    "told_cut",
 ]

@@ -5,19 +5,57 @@ Repeats and calls are counted once.
 
 from __future__ import annotations
 
+import warnings
 from bisect import bisect_right
 from collections.abc import Mapping
+from itertools import islice
 from typing import NamedTuple
 
+import pandas as pd
+
 from workbench.base.arrays import ceil_div
-from workbench.profiler.timeline.timeline import Timed, TimedNode, Timeline
+from workbench.profiler.timeline.timeline import BLOCK_COLUMNS, Timed, TimedNode, Timeline, block_rows
+
+MOST_ROWS = 10_000  # of `Profile.blocks` where nobody says how many
+
+
+def blocks(
+    profile: Timed, ipu: int | None, first: int | None, last: int | None, max_rows: int
+) -> tuple[pd.DataFrame, int]:
+    """The table of `Profile.blocks`, and how many rows of the window it has not."""
+    begin = max(0, first or 0)
+    rows = list(islice(block_rows(profile, ipu, begin, last), max_rows + 1))
+    left = 0
+    if len(rows) > max_rows:
+        end = profile.timeline.root.cycles + 1 if last is None else last
+        left = BlockCounts(profile, ipu).within(begin, end) - max_rows
+    return pd.DataFrame(rows[:max_rows], columns=list(BLOCK_COLUMNS)), left
+
+
+def told_cut(frame: pd.DataFrame, left: int, *, asked: bool) -> pd.DataFrame:
+    """A table with how many rows were left out in `attrs["left_out"]`; with a warning unless the cut was asked for.
+
+    To be called by public methods, so that the warning names the line that called one.
+    """
+    frame.attrs["left_out"] = left
+    if left and not asked:
+        warnings.warn(
+            f"the first {len(frame):,} of {len(frame) + left:,} rows: give max_rows for more of them, or cycles_from "
+            "and cycles_to for those of a window",
+            UserWarning,
+            stacklevel=3,
+        )
+    return frame
 
 
 class BlockCounts:
-    """Rows that `block_rows` gives: one for each IPU that a step occupies, or one in a profile of the device alone."""
+    """Rows that `block_rows` gives: one for each IPU that a step occupies, or one in a profile of the device alone.
 
-    def __init__(self, profile: Timed) -> None:
-        self._root = profile.timeline.root
+    `ipu`: only those of one IPU.
+    """
+
+    def __init__(self, profile: Timed, ipu: int | None = None) -> None:
+        self._root, self._ipu = profile.timeline.root, ipu
         self._alone = profile.meta.get("execution_profile") == "DEVICE_PROFILE"
         self._whole: dict[TimedNode, int] = {}
 
@@ -34,7 +72,7 @@ class BlockCounts:
         return low
 
     def _touching(self, node: TimedNode, start: int, first: int, last: int) -> int:
-        if not node.cycles or start >= last or start + node.cycles <= first:
+        if not node.cycles or start >= last or start + node.cycles <= first or self._elsewhere(node):
             return 0
         if node.kind == "step" or (first <= start and start + node.cycles <= last):
             return self._of(node)
@@ -62,15 +100,18 @@ class BlockCounts:
 
     def _of(self, node: TimedNode) -> int:
         """Blocks of a whole node; of a node without duration none."""
-        if not node.cycles:
+        if not node.cycles or self._elsewhere(node):
             return 0
         if node.kind == "step":
-            return 1 if self._alone else len(node.ipus)
+            return 1 if self._alone or self._ipu is not None else len(node.ipus)
         if node not in self._whole:
             one = node.kind not in ("sequence", "overlap")
             children = (node.children[node.arm],) if one else node.children
             self._whole[node] = node.times * sum(self._of(child) for child in children)
         return self._whole[node]
+
+    def _elsewhere(self, node: TimedNode) -> bool:
+        return self._ipu is not None and self._ipu not in node.ipus
 
 
 class _Sum(NamedTuple):

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-import pandas as pd
-
 from workbench.base.causes import CAUSES
 from workbench.profiler.schema import Stored
 from workbench.profiler.timeline.tree import Call, Part, Step, in_order
@@ -447,13 +445,3 @@ def block_rows(
                 start + node.cycles,
                 cause,
             )
-
-
-def blocks(profile: Timed, ipu: int | None, first: int | None, last: int | None, max_rows: int) -> pd.DataFrame:
-    """See `Profile.blocks`."""
-    rows: list[tuple[Any, ...]] = []
-    for row in block_rows(profile, ipu, max(0, first or 0), last):
-        if len(rows) >= max_rows:
-            break
-        rows.append(row)
-    return pd.DataFrame(rows, columns=list(BLOCK_COLUMNS))

@@ -20,7 +20,18 @@ from workbench.widgets.kit.base import View, picture_html, table_html
 from workbench.widgets.kit.palette import CAUSES, DIRECTIONS, GREY, MICRO_BATCHES, Paint, paint
 from workbench.widgets.kit.payload import pack
 from workbench.widgets.kit.selection import Selection
-from workbench.widgets.views.pipeline_faces import BUBBLE, WORK, bases, draw, figure, keys, phases, row_of, runs_of
+from workbench.widgets.views.pipeline_faces import (
+    BUBBLE,
+    HELD,
+    WORK,
+    bases,
+    draw,
+    figure,
+    keys,
+    phases,
+    row_of,
+    runs_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +52,9 @@ def payload(report: Report, visible: tuple[float, float]) -> tuple[dict[str, Any
     first, last = max(0, int(visible[0] - margin)), min(total, int(visible[1] + margin) + 1)
     shown = level(report.executions, first, last, MAX_RECTANGLES - MAX_COLUMNS)
     used, body = np.unique(shown.body, return_inverse=True)
-    layout, buffer = pack({**_rectangles(shown, body), **_columns(report.columns(first, last))})
+    layout, buffer = pack(
+        {**_rectangles(shown, body), **_columns(report.columns(first, last, max_rows=HELD), min(last, report.span[1]))}
+    )
     spent = report.spent(round(visible[0]), round(visible[1]))
     idle = spent[spent["cause"].str.startswith("idle_")].groupby("ipu")["cycles"].sum()
     offsets = np.searchsorted(shown.ipu, np.arange(profile.ipus + 1)).tolist()
@@ -108,17 +121,26 @@ def _rectangles(shown: Level, body: Any) -> dict[str, tuple[str, Any]]:
     return columns if shown.group == 1 else {**columns, "busy": ("f4", shown.busy), "last": (wide, shown.last)}
 
 
-def _columns(found: pd.DataFrame) -> dict[str, tuple[str, Any]]:
-    """Columns of the pipeline; when they are many, their phases, and how many columns each has."""
+def _columns(found: pd.DataFrame, last: int) -> dict[str, tuple[str, Any]]:
+    """Columns of the pipeline; when they are many, their phases, and how many columns each has; those that are too many
+    to hold as one more, up to `last`."""
     runs = np.arange(len(found)) if len(found) <= MAX_COLUMNS else runs_of(found["phase"])
     groups = found.groupby(runs)
     start, end = groups["cycles_from"].min().to_numpy(), groups["cycles_to"].max().to_numpy()
+    number, ipu, count = (
+        groups["column"].min().to_numpy(),
+        groups["slowest_ipu"].max().to_numpy(),
+        groups.size().to_numpy(),
+    )
+    if left := found.attrs["left_out"]:
+        start, end = np.append(start, end[-1]), np.append(end, last)
+        number, ipu, count = np.append(number, found["column"].iloc[-1] + 1), np.append(ipu, -1), np.append(count, left)
     return {
         "col_start": ("f8", start),
         "col_cycles": ("f4", end - start),
-        "col_number": ("i4", groups["column"].min().to_numpy()),
-        "col_count": ("i4", groups.size().to_numpy()),
-        "col_ipu": ("i2", groups["slowest_ipu"].max().to_numpy()),
+        "col_number": ("i4", number),
+        "col_count": ("i4", count),
+        "col_ipu": ("i2", ipu),
     }
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Here colour is the micro-batch, so what lies between the stages is in two greys, and collectives in their colour.
 WORK = {"copy": "#3f4750", "collective": CAUSES["collective"]["colour"], "other": "#6b7480"}
 DRAWN = 1_500
+HELD = 900_000  # columns whose phases are told apart
 POINTS = 20_000
 # From the top of a lane down, where several blocks share a rectangle.
 ROWS = ("forward", "recompute", "backward", "update", "copy", "collective", "other")
@@ -72,12 +73,14 @@ def runs_of(values: pd.Series) -> pd.Series:
 
 
 def phases(report: Report) -> list[tuple[int, int, str, int]]:
-    """Neighbouring columns of one phase as one: start, end, phase, how many."""
-    columns = report.columns(0, report.profile.total_cycles)
-    return [
+    """Neighbouring columns of one phase as one: start, end, phase, how many; those that are too many to hold, last."""
+    columns = report.columns(0, report.profile.total_cycles, max_rows=HELD)
+    found = [
         (int(rows["cycles_from"].min()), int(rows["cycles_to"].max()), str(rows["phase"].iloc[0]), len(rows))
         for _, rows in columns.groupby(runs_of(columns["phase"]))
     ]
+    left = columns.attrs["left_out"]
+    return [*found, (found[-1][1], report.span[1], "phases not told apart", left)] if left else found
 
 
 def _draw_phases(picture: svg.Picture, report: Report, plot: svg.Box, axis: svg.Axis) -> None:
