@@ -11,6 +11,7 @@ from workbench.base.collection import paused_collection
 from workbench.base.units import bytes_text, things_text
 from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure, plan_ahead
 from workbench.engine.graph.branches import with_branches_said
+from workbench.engine.graph.iterations import with_iterations_said
 from workbench.engine.graph.trip_counts import with_trip_counts
 from workbench.engine.lower.io_tiles import apart_by_hand
 from workbench.engine.options import Options
@@ -93,7 +94,7 @@ def traced_graph(request: Request, traced: Source | None = None) -> tuple[Source
     with TRACING:
         found = traced or trace_source(request)
         graph = recomputed_source(found, request.options).graph
-    graph = with_branches_said(with_trip_counts(graph, request.trip_counts or {}))
+    graph = with_iterations_said(with_branches_said(with_trip_counts(graph, request.trip_counts or {})))
     refuse_idle(request, graph)
     return found, graph
 

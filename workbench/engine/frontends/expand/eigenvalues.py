@@ -209,6 +209,13 @@ def _standard(t: Any, vectors: Any, k: Any) -> tuple[Any, Any]:
     return t, lax.dynamic_update_slice(vectors, lax.dynamic_slice(vectors, (0, k), (size, 2)) @ turn, (0, k))
 
 
+def iterations(name: str, rows: int) -> str:
+    """What is assumed of an expansion that runs until it has converged; "" of others, and of matrices too small."""
+    sweeps = f"{JACOBI_SWEEPS} sweeps of Jacobi's method"
+    steps = f"{FRANCIS_STEPS} of Francis' steps for each row" if rows > 2 else ""
+    return {"eigh": sweeps, "svd": sweeps, "schur": steps}.get(name, "")
+
+
 EIGENVALUES: Mapping[str, Callable[[Mapping[str, Any]], Expansion | None]] = {
     "eigh": _eigh,
     "svd": _svd,

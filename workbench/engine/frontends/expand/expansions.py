@@ -8,7 +8,7 @@ edition.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -18,7 +18,7 @@ import numpy as np
 from jax import lax
 
 from workbench.engine.frontends.expand import special_functions
-from workbench.engine.frontends.expand.eigenvalues import EIGENVALUES
+from workbench.engine.frontends.expand.eigenvalues import EIGENVALUES, iterations
 from workbench.engine.frontends.expand.factorisations import FACTORISATIONS, Expansion
 from workbench.engine.frontends.expand.known_places import Known, at_places
 
@@ -204,11 +204,15 @@ EXPANSIONS: Mapping[str, Callable[[Mapping[str, Any]], Expansion | None]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expanded:
-    """A jaxpr that stands for an equation; it takes the operands whose numbers are `taken`."""
+    """A jaxpr that stands for an equation; it takes the operands whose numbers are `taken`.
+
+    `assumed`: of one that runs until it has converged, how long it counts.
+    """
 
     jaxpr: Any
     consts: Sequence[Any]
     taken: Sequence[int]
+    assumed: str = ""
 
 
 @dataclass(slots=True)
@@ -238,7 +242,9 @@ class Expander:
         if key not in self.known:
             # What is inside may name an axis; how long that is nothing asks.
             named = [(axis, 1) for axis in eqn.params.get("axes", ()) if isinstance(axis, str)]
-            self.known[key] = _traced(make(), types, [var.aval for var in eqn.outvars], named)
+            found = _traced(make(), types, [var.aval for var in eqn.outvars], named)
+            assumed = iterations(eqn.primitive.name, types[0].shape[-1]) if types and types[0].shape else ""
+            self.known[key] = replace(found, assumed=assumed) if found and assumed else found
         return self.known[key]
 
 

@@ -19,6 +19,7 @@ from workbench.engine.frontends.trace.drafts import Draft
 from workbench.engine.frontends.trace.empty import without_elements
 from workbench.engine.frontends.trace.frames import KNOWN_REGIONS
 from workbench.engine.frontends.trace.jaxpr_params import is_program
+from workbench.engine.graph.iterations import ASSUMED
 from workbench.engine.graph.primitives import Kind, names, primitive
 
 INLINED: Mapping[str, str] = {
@@ -83,8 +84,7 @@ class Flattener(Body):
             return settled
         expansion = self.converter.expander.of(eqn) or self.at_places(eqn, operands)
         if expansion is not None:
-            taken = [operands[number] for number in expansion.taken]
-            return self.flatten(expansion.jaxpr, expansion.consts, taken, self.inner(eqn, context))
+            return self.expanded(expansion, eqn, operands, context)
         draft = self.draft(eqn, self.with_known_places(eqn, operands), context)
         control = CONTROL.get(name)
         if control is not None:
@@ -95,6 +95,17 @@ class Flattener(Body):
         self.sheet.drafts.append(draft)
         self.keep_scattered(eqn, draft)
         return draft.results
+
+    def expanded(self, expansion: Expanded, eqn: Any, operands: list[int], context: Context) -> Sequence[int]:
+        """Add what stands for an equation; its loops say what is assumed of how long they run."""
+        before = len(self.sheet.drafts)
+        taken = [operands[number] for number in expansion.taken]
+        results = self.flatten(expansion.jaxpr, expansion.consts, taken, self.inner(eqn, context))
+        if expansion.assumed:
+            said = (ASSUMED, f"{expansion.assumed} are what {eqn.primitive.name}")
+            for draft in self.sheet.drafts[before:]:
+                draft.attrs = (said, *draft.attrs) if draft.times > 1 else draft.attrs
+        return results
 
     def with_known_places(self, eqn: Any, operands: list[int]) -> list[int]:
         """Operands of an update by index: places that are known are a constant, as XLA folds what they are made of."""
