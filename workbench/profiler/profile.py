@@ -16,6 +16,7 @@ import pandas as pd
 from workbench.base.arrays import IntArray
 from workbench.base.categories import MEMORY_CATEGORIES
 from workbench.base.checked import called
+from workbench.base.units import count_text
 from workbench.base.whole import whole
 from workbench.errors import InputError, WorkbenchError
 from workbench.profiler import tables
@@ -328,6 +329,17 @@ def run_text(meta: Mapping[str, Any]) -> str:
     mode alone."""
     known = meta["mode"] != "function" or meta.get("samples_per_call")
     return f"{meta['mode']}, batch size {meta['batch_size']}" if known else str(meta["mode"])
+
+
+def call_text(meta: Mapping[str, Any]) -> str:
+    """What one call of the program is: `"weight update"`, `"execution of 3 weight updates"`, `"call"`; where the
+    optimizer makes one update of the gradients of several, `"call, the dearest of 4 to a weight update"`."""
+    updates, calls = int(meta["pipeline"].get("updates", 1)), int(meta.get("calls_per_update", 1))
+    if meta["mode"] != "training":
+        return "call"
+    if calls > 1:
+        return f"call, the dearest of {count_text(calls)} to a weight update"
+    return f"execution of {count_text(updates)} weight updates" if updates > 1 else "weight update"
 
 
 def with_meta(profile: Profile, **more: Any) -> Profile:

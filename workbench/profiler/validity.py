@@ -42,6 +42,7 @@ META: Mapping[str, Any] = {
         "mode": {"type": ["string", "null"]},
         "batch_size": {"type": ["integer", "null"], "minimum": 0},
         "samples_per_call": {"type": ["integer", "null"], "minimum": 0},
+        "calls_per_update": {"type": "integer", "minimum": 1},
         "engine_version": {"type": "string"},
         "ipus": {"type": "integer", "minimum": 1},
         "replicas": {"type": "integer", "minimum": 1},

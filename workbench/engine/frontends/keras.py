@@ -23,6 +23,7 @@ from workbench.engine.frontends.step.training import TracedStep
 from workbench.engine.frontends.trace.jaxpr import graph_from_jaxpr
 from workbench.engine.frontends.trace.staged_calls import whole_batch
 from workbench.engine.graph import Output
+from workbench.engine.graph.execution import of_updates
 from workbench.engine.planner.beside.second import start_for
 
 
@@ -98,7 +99,7 @@ def _trace_whole(prepared: ModelToTrace) -> Source:
         mode=prepared.mode,
         layers=layer_classes(prepared.model),
         assumptions=prepared.assumptions,
-        meta=meta(prepared.replicas),
+        meta={**meta(prepared.replicas), **of_updates(prepared.calls_per_update)},
     )
     compute, weighted = _computer(closed), _weighted(prepared) if prepared.recipe else None
     if prepared.replicas > 1:

@@ -10,9 +10,15 @@ from workbench.engine.graph.graph import Graph
 
 Said: TypeAlias = "str | int | float | bool"
 _UPDATES = "updates_per_execution"
+CALLS = "calls_per_update"  # of a program whose optimizer adds gradients of so many calls up before it updates
 SAMPLES = "samples_per_call"
 RETURNED = "returned_argument_bytes"  # of arguments that come back in the same shapes with every call
 """In the meta of a graph: samples of one call over all replicas, where they do not follow from its batch size."""
+
+
+def of_updates(calls: int) -> dict[str, Said]:
+    """What a graph says of so many calls to a weight update: nothing of one."""
+    return {CALLS: calls} if calls > 1 else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,4 +65,4 @@ def execution_of(graph: Graph) -> Execution:
     return Execution(updates=int(str(said.get(_UPDATES, 1))), **queues)
 
 
-__all__ = ["RETURNED", "SAMPLES", "Execution", "Queue", "execution_of", "is_execution"]
+__all__ = ["CALLS", "RETURNED", "SAMPLES", "Execution", "Queue", "execution_of", "is_execution", "of_updates"]

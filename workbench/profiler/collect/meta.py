@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.engine.cost import formulas
-from workbench.engine.graph.execution import RETURNED, SAMPLES, execution_of
+from workbench.engine.graph.execution import CALLS, RETURNED, SAMPLES, execution_of
 from workbench.engine.program import OnTileExecute
 from workbench.engine.target import Target
 from workbench.profiler.schema import FORMAT_VERSION, plain
@@ -97,7 +97,7 @@ def meta_of(compiled: Compiled, named: Iterable[str], positions: Any) -> dict[st
         "format_version": FORMAT_VERSION,
         "ipus": program.ipus,
         "replicas": replicas,
-        **{name: graph.meta[name] for name in (RETURNED,) if name in graph.meta},
+        **{name: graph.meta[name] for name in (CALLS, RETURNED) if name in graph.meta},
         "remote_buffers": [plain(dataclasses.asdict(buffer)) for buffer in program.remote_buffers],
         "total_cycles": compiled.trace.total_cycles,
         **asked_of(compiled),

@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.base.units import bytes_text, count_text, cycles_text, rate_text, seconds_text, things_text
+from workbench.base.units import bytes_text, cycles_text, rate_text, seconds_text, things_text
 from workbench.profiler.advice.explain import known_error
 from workbench.profiler.advice.regions import full_region
 from workbench.profiler.fidelity import KINDS, NOT_KNOWN, Turnout, TypicalError, in_doubt, turnout
 from workbench.profiler.memory import live_bytes
-from workbench.profiler.profile import Profile, run_text
+from workbench.profiler.profile import Profile, call_text, run_text
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
 from workbench.profiler.timeline.positions import positions_of
@@ -88,10 +88,9 @@ class Summary(Report):
     def time(self) -> str:
         """Cycles, seconds and throughput of one call."""
         profile = self.profile
-        updates = int(profile.meta["pipeline"].get("updates", 1))
-        several = f"execution of {count_text(updates)} weight updates" if updates > 1 else "weight update"
-        what = several if profile.meta["mode"] == "training" else "call"
-        text = f"One {what} takes {cycles_text(profile.total_cycles)} ({seconds_text(profile.seconds)}"
+        call = call_text(profile.meta)
+        call = f"{call}," if "," in call else call
+        text = f"One {call} takes {cycles_text(profile.total_cycles)} ({seconds_text(profile.seconds)}"
         if profile.samples_per_second:
             text += f", {rate_text(profile.samples_per_second)}"
         return text + ", modelled)"

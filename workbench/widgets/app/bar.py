@@ -13,7 +13,7 @@ import ipywidgets
 from workbench.base.text import markup
 from workbench.base.units import bytes_text
 from workbench.executable.asked import asked
-from workbench.profiler.profile import Profile
+from workbench.profiler.profile import Profile, call_text
 
 MOST_OPTIONS = 3  # that are named; of more, how many
 _FOLD = "Show or hide the form: model, run and options"
@@ -86,12 +86,14 @@ def said_of(profile: Profile) -> str:
     """What a profile was compiled from: `"cnn, training, batch size 4 (16 samples to a weight update), 2 IPUs, loss
     huber, allow_recompute = True"`."""
     meta = profile.meta
+    call = call_text(meta).partition(",")[0]
     words = _words(
         profile.name,
         str(meta["mode"]),
         None if meta["mode"] == "function" else int(meta["batch_size"]),
         meta.get("samples_per_call"),
         profile.ipus * int(meta["replicas"]),
+        f"{'an' if call.startswith('e') else 'a'} {call}",
     )
     return ", ".join([*words, *_settings(meta.get("asked", {}), meta["config_changed"])])
 
@@ -101,7 +103,8 @@ def asked_for(name: str, request: Any) -> str:
     mode, batch = request.mode or "as the source says", request.batch_size or 1
     steps = request.gradient_accumulation_steps if mode == "training" else 1
     ipus = max(request.options.ipus(), request.replicas)
-    words = _words(name, mode, batch, batch * steps * request.replicas, ipus)
+    update = "a weight update" if mode == "training" else "a call"
+    words = _words(name, mode, batch, batch * steps * request.replicas, ipus, update)
     return ", ".join([*words, *_settings(asked(request), dict(request.options.changed))])
 
 
@@ -113,12 +116,11 @@ def _settings(given: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]
     return [*(f"{name} {value}" for name, value in given.items()), *changed[:MOST_OPTIONS], *several]
 
 
-def _words(name: str, mode: str, batch: int | None, samples: int | None, ipus: int) -> list[str]:
+def _words(name: str, mode: str, batch: int | None, samples: int | None, ipus: int, call: str) -> list[str]:
     words = [name, mode]
     if batch is not None:
-        update = "a weight update" if mode == "training" else "a call"
         many = "samples" if samples is None else f"{samples:,} {'sample' if samples == 1 else 'samples'}"
-        words.append(f"batch size {batch:,} ({many} to {update}{' not recorded' if samples is None else ''})")
+        words.append(f"batch size {batch:,} ({many} to {call}{' not recorded' if samples is None else ''})")
     return [*words, f"{ipus:,} IPUs"] if ipus > 1 else words
 
 

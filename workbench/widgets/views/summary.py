@@ -10,6 +10,7 @@ from workbench.base.text import markup
 from workbench.base.units import bytes_text, cycles_text, percent_text, rate_text, seconds_text, things_text
 from workbench.profiler.advice.explain import known_error
 from workbench.profiler.fidelity import NOT_KNOWN
+from workbench.profiler.profile import call_text
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html
@@ -55,7 +56,7 @@ def cards(report: Report) -> list[dict[str, str]]:
     data, profile = report.data, report.profile
     peak, target = profile.peak, profile.target
     over = data["margin_bytes"] < 0
-    what = "weight update" if data["mode"] == "training" else "call"
+    what = call_text(profile.meta).partition(",")[0]
     clock = f"{float(target['clock_hz']) / 1e9:.3g} GHz"
     found = [
         ("Over by" if over else "Margin", bytes_text(abs(data["margin_bytes"])), _error(report, "memory")),

@@ -16,6 +16,7 @@ from workbench.engine.frontends.staging.vjp import accumulator, counter
 from workbench.engine.frontends.trace.jaxpr import cut
 from workbench.engine.frontends.trace.staged_calls import Converted, Program, StagedCall, assemble
 from workbench.engine.graph import Graph, Input, Output
+from workbench.engine.graph.execution import of_updates
 from workbench.engine.graph.stages import body_name
 
 
@@ -105,6 +106,7 @@ class Described:
     replicas: int
     layers: Mapping[str, str]
     in_stages: bool = True
+    calls_per_update: int = 1
     apart: frozenset[str] = frozenset()
     finish: Callable[[Program], Program] = lambda program: program
     finish_graph: Callable[[Graph], Graph] = lambda graph: graph
@@ -136,6 +138,7 @@ def staged_source(
                 "stages": described.stages,
                 "gradient_accumulation_steps": made.micro_batches,
                 **meta(described.replicas),
+                **of_updates(described.calls_per_update),
             },
         )
         return described.finish_graph(graph)

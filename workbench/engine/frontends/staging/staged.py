@@ -196,6 +196,7 @@ def trace_staged(prepared: ModelToTrace, stages: Any, steps: int) -> Source:
         assumptions=prepared.assumptions,
         stages=1 if assignment is None else max(assignment.values()) + 1,
         in_stages=assignment is not None,
+        calls_per_update=prepared.calls_per_update,
         replicas=prepared.replicas,
         layers=layer_classes(prepared.model),
     )

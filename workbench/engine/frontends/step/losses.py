@@ -191,6 +191,13 @@ def fresh_optimizer(optimizer: Any) -> Any:
     return type(optimizer).from_config(optimizer.get_config())
 
 
+def steps_of_update(optimizer: Any) -> int:
+    """How many of its own steps an optimizer makes a weight update of: Keras' accumulation, also of an inner one."""
+    inner = getattr(optimizer, "inner_optimizer", None)
+    each = (getattr(found, "gradient_accumulation_steps", None) for found in (optimizer, inner))
+    return int(next(filter(None, each), 1))
+
+
 def find_recipe(
     model: Any,
     optimizer: Any,

@@ -31,6 +31,7 @@ from workbench.engine.frontends.step.losses import (
     check_target,
     find_recipe,
     fresh_optimizer,
+    steps_of_update,
     target_spec,
 )
 from workbench.engine.frontends.step.training import TracedStep, Variables
@@ -65,6 +66,11 @@ class ModelToTrace:
     def model(self) -> Any:
         """The Keras model."""
         return self.built.model
+
+    @property
+    def calls_per_update(self) -> int:
+        """Calls of the step to a weight update."""
+        return 1 if self.recipe is None else steps_of_update(self.recipe.optimizer)
 
     def types(self) -> list[jax.ShapeDtypeStruct]:
         """Types of the variables and data, in the order of a step's arguments."""
