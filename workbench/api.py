@@ -47,7 +47,8 @@ def compile(
     `source`: a Keras model; a function that builds one; the name of a ready model or `wb.ready(name, **size)`; a
     JAX-traceable function with `inputs` (arrays or shape/dtype structs); a program made with `wb.tiles`. What a jitted
     function donates (`donate_argnums` of `jax.jit`) and gives back anew stays on the chip from call to call.
-    `batch_size` is the micro-batch of one replica. `mode`: "training" or "inference"; default: training when the model
+    `batch_size` is the micro-batch of one replica; of a JAX function, whose `inputs` fix all shapes, it only says how
+    many samples a call has, for samples a second. `mode`: "training" or "inference"; default: training when the model
     is compiled with an optimizer or one is given. `target`: a name in `wb.targets` or a `Target`. `config`: an
     `IPUConfig`, default the one configured last. `gradient_accumulation_steps`: micro-batches of one weight update,
     default the configured number, 1. `device_mapping`: the IPU of each stage, default one each. `recomputation`:
@@ -423,8 +424,8 @@ def search(
 
     `space`: names as in `wb.sweep`, each with a list of values, or a pair (low, high) of whole or real numbers.
     `objective`: "samples_per_second", "total_cycles", "max_tile_bytes", or a function of a profile, less being better;
-    what does not fit counts as worse than anything that does. `inputs`, `arguments`, `folder` and `progress` as in
-    `wb.sweep`.
+    what does not fit counts as worse than anything that does, and calls as samples where nobody says how many a call
+    of a function has (`batch_size`). `inputs`, `arguments`, `folder` and `progress` as in `wb.sweep`.
     Errors: `InputError` and `OptionError`, before anything is compiled.
     """
     from workbench.base.whole import whole

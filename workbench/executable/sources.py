@@ -124,12 +124,15 @@ def _is_model(request: Request) -> bool:
     return isinstance(request.source, str | ReadyModel) or hasattr(request.source, "stateless_call")
 
 
+def is_function(request: Request) -> bool:
+    """Whether the source is a function of arrays, whose shapes the inputs fix."""
+    return not made_by_hand(request.source) and _door(request).trace is _trace_function
+
+
 def _trace_function(request: Request) -> Source:
     from workbench.engine.frontends.functions import trace_function
 
-    return trace_function(
-        request.source, *request.inputs, batch_size=request.batch_size or 1, replicas=request.replicas
-    )
+    return trace_function(request.source, *request.inputs, batch_size=request.batch_size, replicas=request.replicas)
 
 
 def _trace_model(request: Request) -> Source:
@@ -206,6 +209,7 @@ __all__ = [
     "Door",
     "check_layered",
     "check_source",
+    "is_function",
     "layered_source",
     "made_by_hand",
     "trace_source",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -52,10 +53,10 @@ def _values(name: Any, values: Any) -> list[Any]:
 def kinds_of(points: Sequence[Point], source: Any) -> dict[str, str]:
     """What each name is: an `argument` of a compile, an `option` or a `size` of a ready model. Errors: `InputError`."""
     sizes = _sizes(source)
-    return {name: _kind(name, sizes) for name in dict.fromkeys(name for point in points for name in point)}
+    return {name: _kind(name, sizes, source) for name in dict.fromkeys(name for point in points for name in point)}
 
 
-def _kind(name: str, sizes: Sequence[str]) -> str:
+def _kind(name: str, sizes: Sequence[str], source: Any) -> str:
     if name in ARGUMENTS or name in OWN:
         return "argument"
     if name in sizes:
@@ -68,9 +69,25 @@ def _kind(name: str, sizes: Sequence[str]) -> str:
             f"{name!r} is nothing a sweep can change",
             expected=f"an argument ({', '.join((*ARGUMENTS, *OWN))}), an option"
             + (f", or a size of this model ({', '.join(sizes)})" if sizes else ""),
-            todo=f"did you mean {close[0]!r}?" if close else error.todo,
+            todo=_in_a_loop(name, source) or (f"did you mean {close[0]!r}?" if close else error.todo),
         ) from None
     return "option"
+
+
+def _in_a_loop(name: str, source: Any) -> str:
+    """How to vary what a function takes itself; "" where the name is nothing it takes."""
+    try:
+        takes = inspect.signature(source).parameters if callable(source) else {}
+    except (TypeError, ValueError):  # a callable of C that does not say what it takes
+        takes = {}
+    if name not in takes:
+        return ""
+    called = getattr(source, "__name__", "build")
+    called = called if called.isidentifier() else "build"
+    return (
+        f"{name} is an argument of the function itself; make a function for each of its values, in a loop: "
+        f"{{value: wb.profile(functools.partial({called}, {name}=value), ...) for value in values}}"
+    )
 
 
 def _sizes(source: Any) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from workbench.base.units import bytes_text, cycles_text, things_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.executable import cache
 from workbench.executable.compile import needed_ipus, traced_graph
-from workbench.executable.sources import check_source, made_by_hand
+from workbench.executable.sources import check_source, is_function, made_by_hand
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, face, records, text_table
 from workbench.sweeps.jobs import Done, Job
@@ -202,6 +202,14 @@ def checked_requests(
     asked = [requests.of(point) for point in points]
     for request in asked:
         check_source(request)
+    if "batch_size" in kinds and "inputs" not in kinds and is_function(asked[0]):
+        raise InputError(
+            "batch_size is varied, and the source is a JAX function, whose inputs fix the batch: every point would be "
+            "one program",
+            expected="inputs, which are arrays or types of another shape at each point",
+            todo='write {"inputs": [(x8,), (x16,)]}; with {"inputs": (x8,), "batch_size": 8} and so on, a mapping for '
+            "each point, samples a second are known too",
+        )
     return asked
 
 

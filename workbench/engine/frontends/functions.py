@@ -19,7 +19,7 @@ from workbench.engine.frontends.trace.donated import crossing_again, donated_arg
 from workbench.engine.frontends.trace.jaxpr import graph_from_jaxpr
 from workbench.engine.frontends.trace.staged_calls import whole_batch
 from workbench.engine.graph import Input, Output
-from workbench.engine.graph.execution import RETURNED
+from workbench.engine.graph.execution import RETURNED, SAMPLES
 from workbench.errors import InputError
 
 
@@ -90,11 +90,12 @@ def _output(name: str, over: int | None) -> Output:
 
 
 def trace_function(
-    fn: Callable[..., Any], *inputs: Any, name: str | None = None, batch_size: int = 1, replicas: int = 1
+    fn: Callable[..., Any], *inputs: Any, name: str | None = None, batch_size: int | None = None, replicas: int = 1
 ) -> Source:
     """Trace `fn(*inputs)`; inputs are arrays, numbers or `jax.ShapeDtypeStruct`s, in any pytree.
 
     What a jitted `fn` donates, and gives back anew, is state of the chip. Every replica has the same of it.
+    `batch_size`: as how many samples a call of one replica counts, if anybody says so; the inputs fix the shapes.
 
     Errors: `InputError` for float64, complex or string inputs, for Python control flow on traced values, and for a
     function that returns no array.
@@ -124,9 +125,11 @@ def trace_function(
         [Input(name=spec.name, role="state" if number in kept else "input") for number, spec in enumerate(specs)],
         [_output("output" if count == 1 else f"output_{number}", over.get(number)) for number in range(count)],
         name=label,
-        batch_size=batch_size,
+        batch_size=batch_size or 1,
         mode="function",
-        meta=meta(replicas) | ({RETURNED: returned} if returned else {}),
+        meta=meta(replicas)
+        | ({RETURNED: returned} if returned else {})
+        | ({SAMPLES: batch_size * replicas} if batch_size else {}),
         assumptions=said([spec.name for spec in specs], sorted(kept), donated_arguments(closed.jaxpr)),
     )
     compiled = jax.jit(jax.extend.core.jaxpr_as_fun(closed))
