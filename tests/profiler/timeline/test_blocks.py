@@ -64,6 +64,7 @@ def test_rows_that_are_left_out_are_counted_and_told() -> None:
     assert (len(found), found.attrs["left_out"]) == (10_000, 2 * 10**6 - 10_000)
     assert profile.blocks(max_rows=7).attrs["left_out"] == 2 * 10**6 - 7
     assert profile.blocks(1, max_rows=7).attrs["left_out"] == 10**6 - 7
+    assert len(profile.blocks(0, cycles_from=0, cycles_to=4000, max_rows=2**70)) == 10
     window = profile.blocks(0, cycles_from=0, cycles_to=4000)  # ten turns of 400 cycles
     assert (len(window), window.attrs["left_out"]) == (10, 0)
 

@@ -5,6 +5,7 @@ Repeats and calls are counted once.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ def blocks(
     profile: Timed, ipu: int | None, first: int | None, last: int | None, max_rows: int
 ) -> tuple[pd.DataFrame, int]:
     """The table of `Profile.blocks`, and how many rows of the window it has not."""
-    begin = max(0, first or 0)
+    begin, max_rows = max(0, first or 0), min(max_rows, sys.maxsize - 1)  # as far as a list can be cut
     rows = list(islice(block_rows(profile, ipu, begin, last), max_rows + 1))
     left = 0
     if len(rows) > max_rows:
