@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
@@ -13,15 +14,17 @@ from typing import Any
 
 import pytest
 
+import workbench as wb
 from workbench import cli
 from workbench.cli import commands
 from workbench.cli.commands import outcome_of, write_junit
 from workbench.cli.conditions import Gate
-from workbench.cli.given import assign_options, axis, grid, load_source, read_options
+from workbench.cli.given import assign_options, axis, grid, load_source, read_options, settings, sized
 from workbench.cli.outcome import FITS
 from workbench.cli.parser import parser
 from workbench.cli.terminal import told
 from workbench.errors import InputError, OptionError
+from workbench.executable.request import ARGUMENTS
 from workbench.ipu.config import IPUConfig, SchedulingAlgorithm, StochasticRoundingBehaviour
 
 
@@ -216,6 +219,48 @@ def test_profile_exit_code_is_the_verdict(
     assert here(["profile", "mlp", "--batch-size", "4", "--mode", "training", "--html", str(page)]) == code
     assert asked == {"source": "mlp", "batch_size": 4, "mode": "training"}
     assert (capsys.readouterr().out, page.read_text()) == ("verdict\n", "page")
+
+
+def test_what_a_call_takes_a_command_takes_too(fake_api: Any) -> None:
+    asked: dict[str, Any] = {}
+    fake_api.profile = lambda source, **options: asked.update(options, source=source) or fake_profile(fits=True)
+    words = ["--precision", "float16", "--target", "bow", "--set", "replicas=2", "--set", "stages=[0,1]"]
+    assert here(["profile", "mlp", *words, "--set", "optimizer=adam", "--set", "hidden=32"]) == 0
+    size = dict(asked.pop("source").size)
+    assert size == {**dict(wb.ready("mlp").size), "hidden": 32}
+    chosen = {"precision": "float16", "target": "bow", "replicas": 2, "stages": [0, 1], "optimizer": "adam"}
+    assert asked == chosen
+
+
+def test_every_argument_of_a_compile_can_be_given_or_is_refused_with_the_way() -> None:
+    """All but the source, which is the command's own argument, what has an option, and what no text can be."""
+    takes = set(inspect.signature(wb.compile).parameters) - {"source", "batch_size", "mode", "precision", "target"}
+    for name in takes:
+        if name in ("config", "inputs", "progress"):
+            with pytest.raises(InputError, match=rf"--set cannot give {name}\. To mend it: "):
+                settings([f"{name}=1"], [])
+        else:
+            assert sized(print, settings([f"{name}=1"], []), (*ARGUMENTS, "target")) is print
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--set", "hiden=32"], "hiden is no argument of wb.compile. Expected: one of: mode, "),
+        (["--set", "hiden=32"], "did you mean 'hidden'?"),
+        (["--set", "replicas"], "cannot read 'replicas' behind --set. Expected: NAME=VALUE, as in replicas=2"),
+        (["--set", "replicas=1", "--set", "replicas=2"], "replicas is given twice"),
+        (["--batch-size", "2", "--set", "batch_size=2"], "batch_size is given twice"),
+    ],
+)
+def test_what_is_set_in_vain_is_refused(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert here(["profile", "mlp", *words]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_size_that_an_axis_varies_cannot_be_set(capsys: pytest.CaptureFixture[str]) -> None:
+    assert here(["sweep", "mlp", "--axis", "hidden=8,16", "--set", "hidden=32"]) == 2
+    assert "hidden is given twice" in capsys.readouterr().err
 
 
 def test_profile_as_json(fake_api: Any, capsys: pytest.CaptureFixture[str]) -> None:

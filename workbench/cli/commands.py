@@ -7,6 +7,7 @@ import importlib
 import json
 import re
 import traceback
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,12 +15,12 @@ from xml.etree import ElementTree
 from workbench.base.files import refuse_no_file, whole_file
 from workbench.base.text import shown
 from workbench.cli.conditions import METRICS, Gate, facts
-from workbench.cli.given import ModelError, assign_options, grid, load_source, read_options
+from workbench.cli.given import ModelError, assign_options, grid, load_source, read_options, settings, sized
 from workbench.cli.outcome import DEFECT, DOES_NOT_FIT, FITS, INTERRUPTED, MISUSE, Outcome
 from workbench.cli.terminal import complaint, hint
 from workbench.errors import InputError, WorkbenchError
 
-_SPELLED = {"batch_size", "mode"}  # arguments of a compile that are options of a command too
+_SPELLED = ("batch_size", "mode", "precision", "target")  # arguments of a compile that are options of a command too
 
 
 def outcome_of(arguments: argparse.Namespace) -> Outcome:
@@ -43,7 +44,7 @@ def outcome_of(arguments: argparse.Namespace) -> Outcome:
 def spelled(text: str, arguments: argparse.Namespace) -> str:
     """What mends an error, as this command spells it: `--batch-size 8` for `batch_size=8`."""
     told, mend, todo = text.partition("To mend it: ")
-    for name in _SPELLED & vars(arguments).keys():
+    for name in (each for each in _SPELLED if each in vars(arguments)):
         option = f"--{name.replace('_', '-')}"
         todo = re.sub(rf"\b{name}=('?)(\w+)\1", rf"{option} \2", todo).replace(f"{name}=", option)
     return f"{told}{mend}{todo}"
@@ -68,7 +69,7 @@ def run_lab(arguments: argparse.Namespace) -> Outcome:
 def run_profile(arguments: argparse.Namespace) -> Outcome:
     """`workbench profile`: 0 when the model fits, 1 when it does not."""
     refuse_no_files(arguments.html, arguments.save, arguments.junit)
-    given, source = asked(arguments), load_source(arguments.model)
+    given, source = asked(arguments)
     profile = notebook_calls().profile(source, **given)
     if arguments.html:
         profile.to_html(arguments.html)
@@ -83,7 +84,7 @@ def run_profile(arguments: argparse.Namespace) -> Outcome:
 def run_diagnose(arguments: argparse.Namespace) -> Outcome:
     """`workbench diagnose`: 0 when the model fits as it is or with the best fix, 1 when nothing makes it fit."""
     refuse_no_files(arguments.junit)
-    given, source = asked(arguments), load_source(arguments.model)
+    given, source = asked(arguments)
     api = notebook_calls()
     executable = api.compile(source, **given)
     diagnosis = api.diagnose(
@@ -100,7 +101,7 @@ def run_diagnose(arguments: argparse.Namespace) -> Outcome:
 def run_autosplit(arguments: argparse.Namespace) -> Outcome:
     """`workbench autosplit`: 0 when the split found fits, 1 when none does."""
     refuse_no_files(arguments.junit)
-    given, source = asked(arguments), load_source(arguments.model)
+    given, source = asked(arguments)
     split = notebook_calls().autosplit(source, arguments.ipus, compiles=arguments.compiles, **given)
     return ended(arguments, split, split.fits)
 
@@ -108,7 +109,7 @@ def run_autosplit(arguments: argparse.Namespace) -> Outcome:
 def run_plan(arguments: argparse.Namespace) -> Outcome:
     """`workbench plan`: 0 when something fits the system, 1 when nothing does."""
     refuse_no_files(arguments.junit)
-    given, source = asked(arguments), load_source(arguments.model)
+    given, source = asked(arguments)
     plan = notebook_calls().plan(
         source,
         system=arguments.system,
@@ -125,7 +126,7 @@ def run_sweep(arguments: argparse.Namespace) -> Outcome:
 
     refuse_no_files(arguments.junit, arguments.csv)
     axes = grid(arguments.axis)
-    given, source = asked(arguments), load_source(arguments.model)
+    given, source = asked(arguments, axes)
     sweep = notebook_calls().sweep(
         source,
         axes,
@@ -164,13 +165,21 @@ def refuse_no_files(*paths: Path | None) -> None:
             refuse_no_file(path)
 
 
-def asked(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What a command gives `wb.compile`: those of its own options that were named, and a configuration."""
-    found: dict[str, Any] = {"batch_size": arguments.batch_size, "mode": getattr(arguments, "mode", None)}
+def asked(arguments: argparse.Namespace, varied: Collection[str] = ()) -> tuple[dict[str, Any], Any]:
+    """What a command gives `wb.compile`: what was named or set, and a configuration; and the source, in its sizes.
+
+    Errors: `InputError` for a name that is given twice, among those that are `varied`, too.
+    """
+    own = {name: getattr(arguments, name, None) for name in _SPELLED}
+    found: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
+    more = settings(arguments.set, [*found, *varied])
     if arguments.config:
         found["config"] = importlib.import_module("workbench.ipu.config").IPUConfig()
         assign_options(found["config"], read_options(arguments.config))
-    return {name: value for name, value in found.items() if value is not None}
+    source = load_source(arguments.model)
+    if more:
+        source = sized(source, more, (*importlib.import_module("workbench.executable.request").ARGUMENTS, "target"))
+    return {**found, **more}, source
 
 
 def ended(arguments: argparse.Namespace, report: Any, fits: bool) -> Outcome:

@@ -8,11 +8,12 @@ import json
 import sys
 import tomllib
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from workbench.base.text import meant
 from workbench.errors import InputError, OptionValueError
 
 
@@ -131,6 +132,50 @@ def axis(text: str) -> tuple[str, list[Any]]:
         found = value_of(values)
         return name.strip(), found if isinstance(found, list) else [found]
     return name.strip(), [value_of(each) for each in values.split(",")]
+
+
+def settings(texts: list[str], named: Collection[str]) -> dict[str, Any]:
+    """What `--set NAME=VALUE` gives, each name once and none of those that are `named` otherwise."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not name or not value:
+            raise InputError(f"cannot read {text!r} behind --set", expected="NAME=VALUE, as in replicas=2")
+        if name in _ELSEWHERE:
+            raise InputError(f"--set cannot give {name}", todo=_ELSEWHERE[name])
+        if name in found or name in named:
+            raise InputError(f"{name} is given twice", todo="give it once")
+        found[name] = value_of(value)
+    return found
+
+
+_ELSEWHERE = {
+    "config": "write --config FILE",
+    "inputs": "name a function without arguments that builds the model, with shapes of its own, or use wb.compile",
+    "progress": "leave it out",
+    "source": "name the model as the command's own argument",
+}
+
+
+def sized(source: Any, found: dict[str, Any], known: Collection[str]) -> Any:
+    """The source in the sizes among what was set, which are taken out: those of a ready model, by name.
+
+    Errors: `InputError` for a name that is neither a size nor one of the `known` arguments.
+    """
+    sizes: Collection[str] = ()
+    if isinstance(source, str):
+        from workbench.engine.frontends.ready import ready
+
+        sizes = [name for name, _ in ready(source).size]
+    for name in sorted(found.keys() - {*known, *sizes}):
+        of_model = f", or a size of {source}: {', '.join(sizes)}" if sizes else ""
+        raise InputError(
+            f"--set {name} is no argument of wb.compile",
+            expected=f"one of: {', '.join(known)}{of_model}",
+            todo=meant(name, [*known, *sizes]),
+        )
+    chosen = {name: found.pop(name) for name in list(found) if name not in known}
+    return ready(source, **chosen) if chosen else source
 
 
 def value_of(text: str) -> Any:

@@ -36,6 +36,16 @@ def add_model(command: argparse.ArgumentParser, *, mode: bool = True) -> None:
         command.add_argument(
             "--mode", choices=("training", "inference"), help="default: training where the model has an optimizer"
         )
+    command.add_argument("--precision", metavar="TYPE", help="float32, float16 or a Keras policy, as mixed_float16")
+    command.add_argument("--target", metavar="NAME", help="the chip, as ipu1, ipu2 (the default) or bow")
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another argument of wb.compile, as replicas=2 or stages=[0,1], or a ready model's size; a value is JSON "
+        "where it can be; once for each",
+    )
     command.add_argument("--json", action="store_true", help="print the result as JSON")
     add_file(command, "--junit", "write the verdict to this file as a JUnit test case")
 
