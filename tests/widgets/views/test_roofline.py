@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax
 import numpy as np
 
+import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.widgets.views.payloads import columns
 from workbench.widgets.views import roofline
@@ -27,3 +31,28 @@ def test_without_points_there_are_still_ceilings() -> None:
     data, _ = roofline.payload(report)
     assert data["ceilings"]["compute"] > 0
     assert "No operator" in report.svg()
+
+
+def test_every_type_that_is_used_has_its_ceiling() -> None:
+    target = wb.target("ipu2", tiles_per_ipu=4)
+    half, single = 2 * 64 * 4 * target.clock_hz, 2 * 16 * 4 * target.clock_hz  # multiply-accumulates of 4 tiles
+    kind = {name: jax.ShapeDtypeStruct((64, 64), name) for name in ("float16", "float32")}
+
+    def both(a: Any, b: Any) -> Any:
+        return a @ a, b @ b
+
+    only = wb.profile(lambda a: a @ a, kind["float32"], target=target).roofline
+    assert only.peaks == {"float32": single}
+    assert (only.points["ceiling"] <= single).all()
+    assert only.sentence.endswith(" of the float32 peak")
+    assert wb.profile(lambda a: a @ a, kind["float16"], target=target).roofline.peaks == {"float16": half}
+    report = wb.profile(both, kind["float16"], kind["float32"], target=target).roofline
+    assert report.peaks == {"float16": half, "float32": single}
+    assert sorted(report.points["type"]) == ["float16", "float32"]
+    for name in report.peaks:
+        assert f"compute in {name}" in report.svg()
+    assert [line.name for line in roofline.figure(report).data if line.mode == "lines"] == [
+        f"ceiling of exchange and of compute in {name}" for name in ("float16", "float32")
+    ]
+    data, buffer = roofline.payload(report)
+    assert (data["peaks"], sorted(columns(data, buffer)["narrow"])) == (report.peaks, [0, 1])

@@ -43,7 +43,7 @@ function nameLine(ctx, t, {points, text, colour, places}) {
 const ALONG = [0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82, 0.1, 0.9];
 
 function draw(view, ctx, width, height, t) {
-  const {data, columns} = view, {compute, exchange, host} = data.ceilings, box = {x: BOX.x, y: BOX.y, w: width - BOX.x - BOX.right, h: height - BOX.y - BOX.below};
+  const {data, columns} = view, {exchange, host} = data.ceilings, peaks = Object.entries(data.peaks), compute = Math.max(...peaks.map(([, peak]) => peak)), box = {x: BOX.x, y: BOX.y, w: width - BOX.x - BOX.right, h: height - BOX.y - BOX.below};
   const ridge = compute / exchange, across = decades([...columns.intensity, ridge / 10, ridge * 10], data.endless), up = decades([...columns.rate, compute * 1.2, compute / 100]);
   const x = scale(...across, box.x, box.x + box.w - 24), y = scale(...up, box.y + box.h, box.y), edge = box.x + box.w - 10;
   axisY(ctx, t, box, y, whole(up), powerText, "FLOP/s of one IPU");
@@ -61,14 +61,15 @@ function draw(view, ctx, width, height, t) {
     ctx.beginPath();
     ctx.moveTo(x(from), y(Math.log10(slope) + from));
     ctx.lineTo(x(corner), y(Math.log10(compute)));
-    if (slope === exchange) ctx.lineTo(box.x + box.w, y(Math.log10(compute)));
     ctx.stroke();
-    const begin = Math.max(from, up[0] - Math.log10(slope)), end = Math.min(corner, across[1]);
+    // A float32 product never passes the lower of two ceilings.
+    if (slope === exchange) for (const [, peak] of peaks) { ctx.beginPath(); ctx.moveTo(x(Math.log10(peak / exchange)), y(Math.log10(peak))); ctx.lineTo(box.x + box.w, y(Math.log10(peak))); ctx.stroke(); }
+    const begin = Math.max(from, up[0] - Math.log10(slope)), end = Math.min(slope === exchange ? Math.log10(Math.min(...peaks.map(([, peak]) => peak)) / slope) - 0.2 : corner, across[1]);
     const spots = ALONG.map((part) => begin + (end - begin) * part).map((at) => [x(at) + 8, y(Math.log10(slope) + at) + 6]);
     names.push({text, colour, places: spots});
   }
   ctx.setLineDash([]);
-  names.push({text: "compute in float16", colour: t.bad, places: [0, 60, 120].map((by) => [0, y(Math.log10(compute)) + 5, box.x + box.w - 6 - by])});
+  for (const [type, peak] of peaks) names.push({text: `compute in ${type}`, colour: t.bad, places: [0, 60, 120].map((by) => [0, y(Math.log10(peak)) + 5, box.x + box.w - 6 - by])});
   view.points = Array.from(columns.rate, (rate, i) => [columns.intensity[i] >= data.endless ? edge : x(Math.log10(columns.intensity[i])), y(Math.log10(rate))]);
   const layer = view.selection.get("layer"), most = columns.flops.reduce((a, b) => Math.max(a, b), 1);
   view.points.forEach(([px, py], i) => {
@@ -87,8 +88,9 @@ function draw(view, ctx, width, height, t) {
   ctx.restore();
 }
 
+const typeOf = (columns, i) => (columns.narrow[i] ? "float16" : "float32");
 const nameOf = ({data, columns}, i) => data.strings[columns.name[i]];
-const lines = ({columns, data}, i) => [`${countText(columns.rate[i])} FLOP/s, ${percentText(columns.rate[i] / columns.ceiling[i])} of its ceiling, ${percentText(columns.rate[i] / data.ceilings.compute)} of the float16 peak`,
+const lines = ({columns, data}, i) => [`${countText(columns.rate[i])} FLOP/s, ${percentText(columns.rate[i] / columns.ceiling[i])} of its ceiling, ${percentText(columns.rate[i] / data.peaks[typeOf(columns, i)])} of the ${typeOf(columns, i)} peak`,
   `${countText(columns.flops[i])} FLOP, ${wholeText(columns.exchanged_bytes[i])} bytes exchanged: bound by ${columns.exchange[i] ? "exchange" : "compute"}`];
 
 function choose(view, i) {

@@ -32,6 +32,7 @@ def payload(report: Report) -> tuple[dict[str, Any], bytes]:
         "direction": ("u1", kinds.indexes(points["direction"])),
         "exchange": ("u1", (points["bound"] == "exchange").to_numpy()),
         "intensity": ("f8", np.minimum(points["intensity"].to_numpy(), ENDLESS)),
+        "narrow": ("u1", (points["type"] == "float16").to_numpy()),
         **{name: ("f8", points[name].to_numpy()) for name in ("flops", "exchanged_bytes", "rate", "ceiling")},
     }
     layout, buffer = pack(columns)
@@ -39,6 +40,7 @@ def payload(report: Report) -> tuple[dict[str, Any], bytes]:
         "sentence": report.sentence,
         "layout": layout,
         "ceilings": report.ceilings,
+        "peaks": report.peaks,
         "endless": ENDLESS,
         "strings": names.values,
         "directions": [paint(DIRECTIONS, name) for name in kinds.values],
@@ -80,10 +82,10 @@ def draw(report: Report) -> str:
     picture = svg.Picture(960, 400, "Roofline")
     kinds = list(dict.fromkeys(points["direction"].astype(str)))
     below = picture.legend(16, 46, [paint(DIRECTIONS, kind) for kind in kinds], 944) if kinds else 46
-    ceilings = report.ceilings
-    ridge = ceilings["compute"] / ceilings["exchange"]
+    ceilings, most = report.ceilings, max(report.peaks.values())
+    ridge = most / ceilings["exchange"]
     across = np.log10([*points["intensity"], ridge / 10, ridge * 10])
-    up = np.log10([*points["rate"], ceilings["compute"] / 100, ceilings["compute"] * 1.5])
+    up = np.log10([*points["rate"], most / 100, most * 1.5])
     plot = svg.Box(96, below + 10, 848, 332 - below)
     x = svg.Axis(float(across.min()), float(across.max()), "FLOP per exchanged byte", _power, count=8)
     y = svg.Axis(float(up.min()), float(up.max()), "FLOP/s", _power, count=5)
@@ -93,11 +95,13 @@ def draw(report: Report) -> str:
         left = plot.x + x.part(float(np.log10(intensity))) * plot.w
         return left, plot.y + plot.h - y.part(float(np.log10(rate))) * plot.h
 
-    ends = [10.0**y.low / ceilings["exchange"], ridge, 10.0**x.high]
-    corners = [
-        at(end, min(ceilings["compute"], end * ceilings["exchange"])) for end in [max(ends[0], 10.0**x.low), *ends[1:]]
-    ]
-    picture.path("M" + "L".join(f"{svg.number(left)} {svg.number(top)}" for left, top in corners), "k")
+    begin = max(10.0**y.low / ceilings["exchange"], 10.0**x.low)
+    for name, peak in report.peaks.items():
+        corner = peak / ceilings["exchange"]
+        corners = [at(begin, begin * ceilings["exchange"]), at(corner, peak), at(10.0**x.high, peak)]
+        picture.path("M" + "L".join(f"{svg.number(left)} {svg.number(top)}" for left, top in corners), "k")
+        left, top = corners[-1]
+        picture.text(left - 4, top - 5, f"compute in {name}", anchor="end")
     rows: list[Any] = list(points.itertuples(index=False))
     for row in rows:
         left, top = at(row.intensity, row.rate)
@@ -112,13 +116,12 @@ def _power(exponent: float) -> str:
 
 
 def figure(report: Report) -> go.Figure:
-    """The points as a plain plotly figure under the two ceilings."""
+    """The points as a plain plotly figure under the ceilings of exchange and of compute in each type."""
     import plotly.graph_objects as go
 
     points = report.points.sort_values("flops", ascending=False, kind="stable").head(DRAWN)
     points = points[np.isfinite(points["intensity"])]
     ceilings = report.ceilings
-    ridge = ceilings["compute"] / ceilings["exchange"]
     chart = go.Figure()
     for kind, part in points.groupby("direction", sort=False):
         painted = paint(DIRECTIONS, str(kind))
@@ -130,9 +133,11 @@ def figure(report: Report) -> go.Figure:
             name=painted["label"],
             marker_color=painted["colour"],
         )
-    edges = np.array([ridge / 1e3, ridge, ridge * 1e3])
-    roof = np.minimum(edges * ceilings["exchange"], ceilings["compute"])
-    chart.add_scatter(x=edges, y=roof, mode="lines", name="ceiling of compute and exchange")
+    for name, peak in report.peaks.items():
+        ridge = peak / ceilings["exchange"]
+        edges = np.array([ridge / 1e3, ridge, ridge * 1e3])
+        roof = np.minimum(edges * ceilings["exchange"], peak)
+        chart.add_scatter(x=edges, y=roof, mode="lines", name=f"ceiling of exchange and of compute in {name}")
     chart.update_layout(title=report.sentence, xaxis_title="FLOP per exchanged byte", yaxis_title="FLOP/s")
     chart.update_xaxes(type="log")
     chart.update_yaxes(type="log")
