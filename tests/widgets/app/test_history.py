@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +11,13 @@ import pytest
 
 import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from workbench.profiler.advice.diagnose import diagnose
 from workbench.profiler.profile import Profile
 from workbench.widgets import linked
 from workbench.widgets.app import App
+from workbench.widgets.app import app as app_module
 from workbench.widgets.app.history import KEPT, History, told_apart
+from workbench.widgets.views.diagnosis import DiagnosisView
 
 
 @pytest.fixture
@@ -65,6 +69,110 @@ def test_a_chip_shows_its_result_and_the_last_compile_stays_the_state(app: App) 
     app.history.box.children[1].children[0].click()
     assert "changed since" not in app.bar.form.value
     assert not app.diagnose_button.disabled
+
+
+def chip(app: App, place: int) -> Any:
+    return app.history.box.children[place].children[0]
+
+
+def batch_of_what_if(app: App) -> str:
+    """The batch size that What if says it begins from, of its sentence, its slider and its picture."""
+    knob = next(each for each in app.whatif.knobs if each["name"] == "batch_size")
+    (bytes_now,) = (each for each in app.whatif.data["heads"] if each["label"] == "Fullest tile")
+    assert bytes_now["before"] == bytes_now["after"]
+    batch: str = knob["texts"][knob["compiled"]]
+    assert f"batch size {batch} " in app.whatif.state["from"]
+    (of,) = (each for each in app.history.entries if each.profile.meta["batch_size"] == int(batch))
+    assert of.profile.max_tile_bytes == bytes_now["before"]
+    return batch
+
+
+def test_what_if_begins_from_the_result_that_is_shown(app: App) -> None:
+    compiled(app, 4)
+    app.whatif._handle_custom_msg({"do": "open"}, [])
+    compiled(app, 64)
+    assert batch_of_what_if(app) == "64"
+    chip(app, 0).click()
+    assert batch_of_what_if(app) == "4"
+    app.whatif._handle_custom_msg({"do": "move", "name": "batch_size", "at": 0, "done": True}, [])
+    assert app.whatif.wait(60)
+    assert app.whatif.profile.meta["batch_size"] == 1
+    assert app.whatif.profile.meta["config_changed"] == {"ipu_model.tiles_per_ipu": 16}
+    chip(app, 1).click()
+    assert batch_of_what_if(app) == "64"
+
+
+def test_what_was_not_compiled_here_has_no_what_if(app: App) -> None:
+    profile = compiled(app, 4)
+    other = App()
+    other.whatif._handle_custom_msg({"do": "open"}, [])
+    other.bring(profile)
+    assert (other.whatif.state["from"], other.whatif.knobs, other.whatif.data) == ("", [], {})
+
+
+def test_the_end_of_the_last_work_is_not_said_beside_another_result(app: App) -> None:
+    compiled(app, 4)
+    compiled(app, 8)
+    chip(app, 0).click()
+    assert app.progress.data["state"] == "shown"
+    assert app.progress.data["text"] == "Result 1 is shown: mlp fits"
+    app.run.stages.value = app.run.stages.options[-1]
+    app.options.controls["auto_select_ipus"].value = 2
+    app.run.replicas.value = 3
+    app.compile()  # which is refused: two IPUs are not three replicas
+    chip(app, 1).click()
+    assert app.progress.data["state"] == "failed"
+
+
+def test_the_diagnosis_stands_beside_what_it_is_of_alone(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled(app, 4)
+    compiled(app, 8)
+    go_on, came = threading.Event(), threading.Event()
+
+    def held(executable: Any, request: Any, *, progress: Any, so_far: Any) -> Any:
+        def heard(found: Any) -> None:
+            so_far(found)
+            came.set()
+            assert go_on.wait(60)
+
+        return diagnose(executable, request, progress=progress, so_far=heard)
+
+    monkeypatch.setattr(app_module, "diagnose", held)
+    app.diagnose()
+    try:
+        assert came.wait(60)
+        assert isinstance(app.mending.children[0], DiagnosisView)
+        chip(app, 0).click()
+        assert app.mending.children == ()
+    finally:
+        go_on.set()
+    assert app.wait(300)
+    assert app.mending.children == ()  # what came since is not of what is shown either
+    assert app.progress.data["text"].startswith("Of result 2, not of what is shown: ")
+    chip(app, 1).click()
+    (view,) = app.mending.children
+    assert view.data["sentence"] == app.diagnosis.sentence
+
+
+def test_how_a_fix_is_taken_back_and_what_was_read_come_back_with_their_result(app: App) -> None:
+    compiled(app, 4)
+    app.run.mode.value = "inference"
+    compiled(app, 4)
+    app.diagnose()
+    assert app.wait(300)
+    app.apply(0)
+    assert app.wait(120)
+    reads = app.options.panel.state["reads"]
+    assert [each.description for each in app.mending.children] == ["Undo"]
+    chip(app, 0).click()
+    assert app.mending.children == ()
+    assert app.options.panel.state["reads"] == app.history.entries[0].basis.reads
+    chip(app, 2).click()
+    assert [each.description for each in app.mending.children] == ["Undo"]
+    assert app.options.panel.state["reads"] == reads
+    app.undo()
+    assert isinstance(app.mending.children[0], DiagnosisView)
+    assert app.profile is app.history.entries[1].profile
 
 
 def test_two_results_are_compared_the_earlier_first_and_closed_again(app: App) -> None:

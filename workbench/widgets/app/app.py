@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +15,6 @@ from workbench.base.text import shown
 from workbench.base.units import bytes_text, percent_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.executable import PHASES, compile_request
-from workbench.executable.reads import options_read
 from workbench.profiler.advice.compare import compare
 from workbench.profiler.advice.diagnose import cycles_per_sample, diagnose
 from workbench.profiler.advice.snippet import request_code
@@ -38,7 +38,7 @@ from workbench.widgets.app.share.panel import file_name
 from workbench.widgets.app.source import Choice, SourcePicker
 from workbench.widgets.app.task import Outcome, Progress, Task
 from workbench.widgets.app.trial import tried
-from workbench.widgets.app.whatif import WhatIf
+from workbench.widgets.app.whatif import Basis, WhatIf
 from workbench.widgets.carried import carried
 from workbench.widgets.kit.base import with_html
 from workbench.widgets.kit.selection import Selection
@@ -56,6 +56,7 @@ class _Before:
     executable: Any
     diagnosis: Any
     asked: str
+    by_hand: ByHand | None
     run: Any
     options: Any
 
@@ -66,8 +67,8 @@ class App(ipywidgets.VBox):
     `source`: a ready name, a Keras model or a function that builds one, chosen at the start; `config`: an `IPUConfig`,
     default the one configured last. State: `executable`, `profile` and `diagnosis` of the last work that ended well,
     `error` of the last that did not, else None; `target`: a machine in place of the one the options describe;
-    `bar` says what the results are of and what the form asks for. `compile()`, `diagnose()`, `apply(i)` and `cancel()`
-    are what the buttons do; `wait()` waits for their end.
+    `bar` says what the results are of and what the form asks for, `mending` is what may mend them. `compile()`,
+    `diagnose()`, `apply(i)` and `cancel()` are what the buttons do; `wait()` waits for their end.
     """
 
     def __init__(self, source: Any = None, config: Any = None) -> None:
@@ -78,6 +79,9 @@ class App(ipywidgets.VBox):
         self._task: Task | None = None
         self._before: Profile | None = None
         self._undone: _Before | None = None
+        self._by_hand: ByHand | None = None
+        self._offering = threading.RLock()
+        self._found: Any = None  # a diagnosis of the last compile, which may still go on
         self._asked = ""  # the code of what is shown
         self._ready = self._keeping = False
         self._kept = uuid.uuid4().hex  # under it, a page remembers where the views of this app were zoomed to
@@ -96,12 +100,12 @@ class App(ipywidgets.VBox):
         self.reference = ReferencePanel()
         self.whatif = WhatIf(self._take_over, lambda: self.running)
         self.results = ipywidgets.VBox()
-        self._mending = ipywidgets.VBox()
+        self.mending = ipywidgets.VBox()
         buttons = [self.compile_button, self.cancel_button, self.diagnose_button]
         form = self._form()
         self.bar = Bar(buttons, self.progress, [form])
         kept = [self.history.box, self.share, self.history.comparison, self.whatif]
-        super().__init__([self.bar.box, self.reference, form, *kept, self._mending, self.results])
+        super().__init__([self.bar.box, self.reference, form, *kept, self.mending, self.results])
         self.add_class("wb-app")
         self._ready = True
         self._show_code()
@@ -158,7 +162,8 @@ class App(ipywidgets.VBox):
         if self.diagnosis is None or not 0 <= index < len(self.diagnosis.fixes):
             return self.progress_of(InputError(f"there is no fix {index}", todo="press Diagnose first"))
         change = self.diagnosis.fixes[index].change
-        before = _Before(self.executable, self.diagnosis, self._asked, self.run.state(), self.options.state())
+        asked, stands = self._asked, (self.run.state(), self.options.state())
+        before = _Before(self.executable, self.diagnosis, asked, self._by_hand, *stands)
         try:
             self._take(dict(change.arguments), dict(change.options))
         except WorkbenchError as error:  # of options that were set since
@@ -176,7 +181,7 @@ class App(ipywidgets.VBox):
         self.run.restore(before.run)
         self.options.restore(before.options)
         self._before, self._asked = None, before.asked
-        self._compiled(before.executable, before.executable.profile)
+        self._compiled(before.executable, before.executable.profile, before.by_hand)
         self._diagnosed(before.diagnosis)
 
     def cancel(self) -> None:
@@ -362,16 +367,13 @@ class App(ipywidgets.VBox):
         self.progress.fail(error)
 
     def _compiled(self, executable: Any, profile: Profile, by_hand: ByHand | None = None) -> None:
-        self.executable = executable
-        self.diagnosis = None
-        undo = [] if self._undone is None else [self._button("Undo", "undo", _UNDO, self.undo)]
-        self._offer(*undo, *([] if by_hand is None else [Ribbon(by_hand, self._cut)]))
+        self.executable, self._by_hand = executable, by_hand
+        self.diagnosis = self._found = None
         self._draw(profile)
-        self.options.panel.show_reads(options_read(self.executable))
-        self.whatif.of(self.executable)
         known = any(each.profile is profile for each in self.history.entries)
-        self.history.add(profile, self._asked)
-        self._show_code()
+        self.history.add(profile, self._asked, Basis.of(executable))
+        self.options.panel.forget_tried()
+        self._follow_shown()
         if self._keeping and not known:
             self._keep_on_disk(profile)
         text = "fits" if profile.fits else "does not fit; Diagnose looks for what makes it fit"
@@ -379,6 +381,15 @@ class App(ipywidgets.VBox):
             text += f". {difference(self._before, profile)}"
         self.progress.end(f"{profile.name} {text}")
         self._enable()
+
+    def _follow_shown(self) -> None:
+        """All that stands beside the results is of the one that is shown: what mends it, what if, and what it read."""
+        entry = self.history.current
+        basis = None if entry is None else entry.basis
+        self._offer_what_mends()
+        self.options.panel.show_reads(None if basis is None else basis.reads)
+        self.whatif.of(basis, self.executable)
+        self._show_code()
 
     def _keep_on_disk(self, profile: Profile) -> None:
         try:
@@ -437,39 +448,60 @@ class App(ipywidgets.VBox):
         self._say_again(entry)
 
     def _say_again(self, entry: Entry) -> None:
-        self._offer()
         self._asked = entry.asked
         self.history.mark(entry)
-        self._show_code()
+        self._follow_shown()
+        verdict = "fits" if entry.profile.fits else "does not fit"
+        self.progress.rest(f"Result {entry.number} is shown: {entry.profile.name} {verdict}")
         self._enable(running=self.running)
+
+    @property
+    def _last_is_shown(self) -> bool:
+        """Whether the results are of the last compile, not of an earlier one or of a file."""
+        return self.history.current is not None and self.history.current.profile is self.profile
+
+    def _offer_what_mends(self) -> None:
+        """Of the last compile its diagnosis, or how to take its fix back and to cut it by hand; of others nothing."""
+        with self._offering:
+            if not self._last_is_shown:
+                return self._offer()
+            if self._found is not None:
+                return self._grown(self._found)
+            undo = [] if self._undone is None else [self._button("Undo", "undo", _UNDO, self.undo)]
+            return self._offer(*undo, *([] if self._by_hand is None else [Ribbon(self._by_hand, self._cut)]))
 
     def _offer(self, *children: Any) -> None:
         """Put what may mend the result above it, in place of what was there."""
-        gone, self._mending.children = self._mending.children, list(children)
+        gone, self.mending.children = self.mending.children, list(children)
         for each in gone:
             linked.close(each)
 
     def _grown(self, found: Any) -> None:
-        """Show a diagnosis that still goes on, or its end: who reads it keeps the place."""
-        shown = self._mending.children
-        if shown and isinstance(shown[0], DiagnosisView):
-            shown[0].grow(found)
-        else:
-            view = DiagnosisView(found)
-            view.on_apply(self.apply)
-            self._offer(view)
+        """Show a diagnosis that still goes on, or its end, beside what it is of: who reads it keeps the place."""
+        with self._offering:  # it comes from the thread that compiles
+            self._found, shown = found, self.mending.children
+            if not self._last_is_shown:
+                return
+            if shown and isinstance(shown[0], DiagnosisView):
+                shown[0].grow(found)
+            else:
+                view = DiagnosisView(found)
+                view.on_apply(self.apply)
+                self._offer(view)
 
     def _diagnosed(self, found: Any) -> None:
         self.diagnosis, self._undone = found, None
         self._grown(found)
-        self.progress.end(found.sentence)
+        of = next((each.number for each in self.history.entries if each.profile is self.profile), 0)
+        self.progress.end(
+            found.sentence if self._last_is_shown else f"Of result {of}, not of what is shown: {found.sentence}"
+        )
 
     def _enable(self, *, running: bool = False) -> None:
         self.bar.say_running(running)
         self.compile_button.disabled = running
         self.cancel_button.disabled = not running
-        entry = self.history.current
-        self.diagnose_button.disabled = running or entry is None or entry.profile is not self.profile
+        self.diagnose_button.disabled = running or not self._last_is_shown
         over = self.profile is not None and not self.profile.fits
         self.diagnose_button.button_style = "warning" if over else ""
 

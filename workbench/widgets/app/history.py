@@ -14,18 +14,23 @@ from workbench.profiler.advice.diagnose import cycles_per_sample
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
 from workbench.widgets import linked
+from workbench.widgets.app.whatif import Basis
 
 KEPT = 12  # the latest results; earlier ones are forgotten
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """One result: its number in the session, its profile, the code that was asked, and what tells it from before."""
+    """One result: its number in the session, its profile, the code that was asked, and what tells it from before.
+
+    `basis`: what moves of what-if begin from; None where it was not compiled here.
+    """
 
     number: int
     profile: Profile
     asked: str
     change: str
+    basis: Basis | None = None
 
 
 class History:
@@ -45,13 +50,13 @@ class History:
         self.box.add_class("wb-app-history")
         self.comparison = ipywidgets.VBox()
 
-    def add(self, profile: Profile, asked: str) -> None:
+    def add(self, profile: Profile, asked: str, basis: Basis | None = None) -> None:
         """Keep a result and mark it as the one that is shown; one that is kept already is only marked."""
         found = next((each for each in self.entries if each.profile is profile), None)
         if found is None:
             self._count += 1
             change = told_apart(self.entries[-1].profile if self.entries else None, profile)
-            found = Entry(self._count, profile, asked, change)
+            found = Entry(self._count, profile, asked, change, basis)
             self.entries = [*self.entries, found][-KEPT:]
         self.mark(found)
 

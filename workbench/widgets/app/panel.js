@@ -3,7 +3,7 @@ import {OWN_KEYS, button, h, watch} from "../kit/kernel.js";
 export const matches = (row, words) => words.every((word) => `${row.name} ${row.doc} ${row.effect}`.toLowerCase().includes(word));
 export const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
 
-// Where the last compile read an option: nothing is said while it is not known, or where it acts before there is a graph.
+// Where what is shown read an option: nothing is said while it is not known, or where it acts before there is a graph.
 export function readText(reads, name) {
   if (!reads || !(name in reads)) return "";
   return reads[name] ? `read by ${reads[name]}` : "not read in this program";
@@ -80,7 +80,7 @@ async function render({model, el}) {
   });
   const rows = model.get("rows"), title = h("summary");
   el.replaceChildren(h("details", {class: "wb-panel", ...OWN_KEYS}, title,
-    h("div", {class: "wb-panel-head"}, search, h("label", {}, only, " changed only"), h("label", {}, read, " read by the last compile"), count),
+    h("div", {class: "wb-panel-head"}, search, h("label", {}, only, " changed only"), h("label", {}, read, " read by what is shown"), count),
     list, text));
   let before = "";
   const show = () => {

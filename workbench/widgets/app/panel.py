@@ -61,8 +61,12 @@ class OptionPanel(Drawn):
         self._say(problems={**self.state["problems"], name: _told(error)})
 
     def show_reads(self, reads: Mapping[str, str] | None) -> None:
-        """Where the last compile read each option; None where that is not known."""
-        self._say(reads=None if reads is None else dict(reads), tried={})
+        """Where what is shown read each option; None where that is not known."""
+        self._say(reads=None if reads is None else dict(reads))
+
+    def forget_tried(self) -> None:
+        """Show no more what neighbouring values gave."""
+        self._say(tried={})
 
     def show_tried(self, name: str, rows: list[dict[str, Any]]) -> None:
         """What neighbouring values of an option give."""

@@ -26,7 +26,7 @@ export function status(data, send = () => {}) {
   const said = state === "running" ? `${title} ${current >= 0 ? `(${current + 1} of ${phases.length})` : ""} ${text}` : [HEADS[state], text].filter(Boolean).join(": ");
   return h("div", {class: `wb-progress wb-${state}`},
     state === "running" || state === "done" ? bar(data) : null,
-    data.problem ? problem(data.problem, send) : h("p", {class: "wb-doing"}, h("span", {text: said, title: said}), h("span", {class: "wb-seconds"})),
+    data.problem ? problem(data.problem, send) : h("p", {class: "wb-doing"}, h("span", {text: said, title: said}), state === "shown" ? null : h("span", {class: "wb-seconds"})),
     data.refused ? h("p", {class: "wb-refused", role: "alert", text: data.refused}) : null);
 }
 

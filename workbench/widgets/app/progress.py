@@ -18,7 +18,7 @@ SECONDS_BETWEEN = 0.2
 
 
 class AppProgress(Drawn):
-    """`data` holds: state (idle, running, done, failed, cancelled), title, phases, text, problem.
+    """`data` holds: state (idle, running, done, failed, cancelled, shown), title, phases, text, problem.
 
     `mend()` is called when the button of a problem that has a cure is pressed.
     """
@@ -67,6 +67,11 @@ class AppProgress(Drawn):
         """It ended with an error, told in the user's words."""
         state = "cancelled" if isinstance(error, Cancelled) else "failed"
         self._tell(state, "", problem=problem_of(error))
+
+    def rest(self, text: str) -> None:
+        """Something else is shown: how the last work ended is no longer said. What runs, and an error, stays."""
+        if self.data["state"] not in ("running", "failed"):
+            self.data = {"state": "shown", "title": "", "phases": [], "current": -1, "text": shown(text)}
 
     def _close(self, now: float) -> None:
         for phase in self._phases:

@@ -17,7 +17,7 @@ from workbench.executable import compile_request
 from workbench.widgets.app import App
 from workbench.widgets.app.task import Outcome
 from workbench.widgets.app.whatif import panel as whatif_panel
-from workbench.widgets.app.whatif.knobs import knobs_of, option_knob, part_stops, whole_stops
+from workbench.widgets.app.whatif.knobs import Basis, knobs_of, option_knob, part_stops, whole_stops
 from workbench.widgets.app.whatif.newest import Asked, Newest, TooSlow
 from workbench.widgets.app.whatif.picture import fastest, through
 
@@ -39,7 +39,7 @@ def app(compiled: App, monkeypatch: pytest.MonkeyPatch) -> App:
     """Where it was compiled, with no point but that one; on a busy machine too its compiles are quick enough to follow
     a slider."""
     monkeypatch.setattr(whatif_panel, "LIVE_SECONDS", 600.0)
-    compiled.whatif.of(compiled.executable)
+    compiled.whatif.of(Basis.of(compiled.executable), compiled.executable)
     return compiled
 
 
@@ -103,7 +103,7 @@ def test_a_program_by_hand_has_options_alone() -> None:
     g = wb.tiles.Graph("ipu2", tiles=4)
     x = g.variable("x", 16).map_linearly(tiles=4)
     executable = wb.compile(g.sequence(g.fill(x, 1.0)) if hasattr(g, "fill") else g.sequence())
-    assert [knob.kind for knob in knobs_of(executable)] == ["option"] * len(knobs_of(executable))
+    assert [knob.kind for knob in knobs_of(Basis.of(executable))] == ["option"] * len(knobs_of(Basis.of(executable)))
 
 
 # What a move draws
@@ -235,6 +235,43 @@ def test_points_of_a_move_grow_its_curve(app: App) -> None:
     send(app, do="add", name=IO)
     send(app, do="move", name="batch_size", at=place(app, "batch_size", "7"), done=False)
     assert [row["value"] for row in app.whatif.state["curve"]["rows"]] == ["4", "5", "6", "7"]
+
+
+def test_what_still_compiles_says_nothing_of_what_is_shown_since(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A point of a curve ends, and a move has ended, after another result is shown: no number of theirs is of it."""
+    beside = Basis.of(compile_request(app.executable.request.replace(batch_size=8)))
+    go_on, began = threading.Event(), threading.Event()
+
+    def held(*given: Any) -> Any:
+        began.set()
+        assert go_on.wait(60)
+        return compile_request(given[0])
+
+    monkeypatch.setattr(whatif_panel, "compile_request", held)
+    for message in ({"do": "curve", "name": "batch_size"}, {"do": "move", "name": "batch_size", "at": 0, "done": True}):
+        go_on.clear()
+        began.clear()
+        app.whatif.of(Basis.of(app.executable), app.executable)
+        app.whatif._handle_custom_msg(message, [])
+        assert began.wait(60)
+        app.whatif.of(beside, app.executable)
+        state, data = app.whatif.state, app.whatif.data
+        go_on.set()
+        assert app.whatif.wait(60)
+        assert (app.whatif.state, app.whatif.data) == (state, data)
+        state = send(app, do="move", name="batch_size", at=place(app, "batch_size", "2"), done=True)
+        assert [row["value"] for row in state["curve"]["rows"]] == ["2", "8"]  # and no 1, which was the other's
+
+
+def test_an_option_that_is_added_while_a_move_compiles(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+    monkeypatch.setattr(whatif_panel, "compile_request", lambda *given: go_on.wait(60) and compile_request(*given))
+    app.whatif._handle_custom_msg({"do": "move", "name": "batch_size", "at": 0, "done": True}, [])
+    app.whatif._handle_custom_msg({"do": "add", "name": IO}, [])
+    go_on.set()
+    assert app.whatif.wait(60)
+    assert app.whatif.state["working"] == ""
+    assert app.whatif.data["asked"] == "batch size 1"
 
 
 def test_what_is_refused_is_a_row_with_its_reason(app: App) -> None:

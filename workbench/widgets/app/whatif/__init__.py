@@ -5,6 +5,7 @@
 tests/widgets/app/whatif.
 """
 
+from workbench.widgets.app.whatif.knobs import Basis
 from workbench.widgets.app.whatif.panel import WhatIf
 
-__all__ = ["WhatIf"]
+__all__ = ["Basis", "WhatIf"]

@@ -49,10 +49,24 @@ class Knob:
         return sorted({self.at, *(round(last * part / (MOST_CURVE - 1)) for part in range(MOST_CURVE))})
 
 
-def knobs_of(executable: Any) -> list[Knob]:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Basis:
+    """What moves begin from: the request of a compile, its profile, and where it read each option, None where that is
+    not known. It holds no program: there may be one of every result that is kept."""
+
+    request: Any
+    profile: Any
+    reads: Mapping[str, str] | None
+
+    @classmethod
+    def of(cls, executable: Any) -> Basis:
+        """That of a compile."""
+        return cls(request=executable.request, profile=executable.profile, reads=options_read(executable))
+
+
+def knobs_of(basis: Basis) -> list[Knob]:
     """What can be moved of a compile: its arguments, the proportions it read, and the options that are changed."""
-    request = executable.request
-    reads = options_read(executable)
+    request, reads = basis.request, basis.reads
     read = [name for name in PROPORTIONS if reads is None or reads.get(name) == PLANNED]
     changed = [name for name, _ in request.options.changed]
     options = [knob for name in dict.fromkeys([*read, *changed]) if (knob := option_knob(request, name)) is not None]
@@ -156,4 +170,4 @@ def request_at(request: Any, knobs: Sequence[Knob], positions: Positions) -> Any
     return request.replace(options=options, **arguments)
 
 
-__all__ = ["Knob", "Positions", "checked_at", "knobs_of", "moved", "option_knob", "request_at"]
+__all__ = ["Basis", "Knob", "Positions", "checked_at", "knobs_of", "moved", "option_knob", "request_at"]

@@ -17,7 +17,7 @@ from workbench.executable.configured import acting, neighbours
 from workbench.widgets.app.bar import said_of
 from workbench.widgets.app.run import OWN
 from workbench.widgets.app.task import Outcome, Progress
-from workbench.widgets.app.whatif.knobs import Knob, checked_at, knobs_of, moved, option_knob, request_at
+from workbench.widgets.app.whatif.knobs import Basis, Knob, checked_at, knobs_of, moved, option_knob, request_at
 from workbench.widgets.app.whatif.newest import Asked, Newest, TooSlow
 from workbench.widgets.app.whatif.picture import fastest, picture, point, refused
 from workbench.widgets.kit import assets
@@ -39,7 +39,7 @@ class WhatIf(Drawn):
     """`knobs` can be moved; `state` says where they are and what works; `data` and `buffer` are the last picture.
 
     `take(arguments, options)` is called with what is to be set in the form. `busy()` says that something else
-    compiles: then nothing is moved. `of(executable)` begins again from a compile; `profile` is of the last picture.
+    compiles: then nothing is moved. `of(basis)` begins again from a compile; `profile` is of the last picture.
     """
 
     _esm = assets.stub("app/whatif/panel.js")
@@ -56,7 +56,8 @@ class WhatIf(Drawn):
         self._newest = Newest()
         self._knobs: list[Knob] = []
         self._at: dict[str, int] = {}
-        self._executable: Any = None
+        self._basis: Basis | None = None
+        self._like: Any = None
         self._last: Any = None
         self._points: dict[tuple[tuple[str, int], ...], dict[str, Any]] = {}
         self._along = ""
@@ -76,17 +77,25 @@ class WhatIf(Drawn):
         super().__init__()
         self.on_msg(self._hear)
 
-    def of(self, executable: Any) -> None:
-        """Begin from what was compiled; knobs that were added and curves are of what was before."""
+    def of(self, basis: Basis | None, like: Any = None) -> None:
+        """Begin from a compile; knobs that were added and curves are of what was before. None: nothing can be moved,
+        and nothing is shown. The one that is begun from already: what was moved stays.
+
+        `like`: an executable whose trace is taken where it is of the same model.
+        """
+        if basis is self._basis is not None:
+            return
         self.stop()
-        self._executable = self._last = executable
-        self.profile = executable.profile
-        self._along = ""
-        self._knobs = knobs_of(executable)
-        self._at = self._drawn = self._compiled_at()
-        self._points = {self._key(self._at): point(self.profile)}
+        with self._saying:  # what still compiles is of what was before
+            self._basis, self._like, self._last = basis, like, like
+            self.profile = None if basis is None else basis.profile
+            self._along = ""
+            self._knobs = [] if basis is None else knobs_of(basis)
+            self._at = self._drawn = self._compiled_at()
+            self._points = {} if basis is None else {self._key(self._at): point(basis.profile)}
         self._show_knobs()
-        self._say(**{**_NOTHING, "from": said_of(self.profile), "at": dict(self._at), "others": self._others()})
+        said = "" if basis is None else said_of(basis.profile)
+        self._say(**{**_NOTHING, "from": said, "at": dict(self._at), "others": self._others()})
         if self._open:
             self._draw()
 
@@ -102,7 +111,7 @@ class WhatIf(Drawn):
 
     def _hear(self, _: Any, content: Any, buffers: Any) -> None:
         """A message of the browser; anything that is none of `does`, or comes before a compile, is not heard."""
-        if self._executable is None or not isinstance(content, dict) or str(content.get("do")) not in self.does:
+        if self._basis is None or not isinstance(content, dict) or str(content.get("do")) not in self.does:
             return
         try:
             self.does[str(content["do"])](content)
@@ -122,14 +131,14 @@ class WhatIf(Drawn):
         self._at = {**self._at, knob.name: content["at"]}
         if self._busy() or (self.state["slow"] and not done):
             return self._say(at=dict(self._at))
-        at = dict(self._at)
+        at, basis = dict(self._at), self._basis
         if not self._newest.busy and at == self._drawn:
             return self._say(at=at, problem="")  # it was drawn while it moved
         self._say(at=at, working=self._asked(at) or "as it was compiled", problem="")
         return self._newest.ask(
             Asked(
-                work=lambda progress: self._compiled(at, progress),
-                ended=lambda outcome: self._moved(at, outcome),
+                work=lambda progress: self._compiled(basis, at, progress),
+                ended=lambda outcome: self._moved(basis, at, outcome),
                 within=None if done else LIVE_SECONDS,
             )
         )
@@ -139,19 +148,25 @@ class WhatIf(Drawn):
         knob = checked_at(self._knobs, content.get("name"), 0)
         if self._busy():
             return None
-        self._along, here = knob.name, dict(self._at)
+        self._along, here, basis = knob.name, dict(self._at), self._basis
         self._say(working=f"the curve of {knob.label}", problem="")
         return self._newest.ask(
-            Asked(work=lambda progress: self._follow(knob, here, progress), ended=lambda outcome: self._ended(outcome))
+            Asked(
+                work=lambda progress: self._follow(basis, knob, here, progress),
+                ended=lambda outcome: self._ended(basis, outcome),
+            )
         )
 
     def _on_add(self, content: Mapping[str, Any]) -> None:
-        knob = option_knob(self._executable.request, str(content.get("name")))
+        if self._basis is None:
+            return
+        knob = option_knob(self._basis.request, str(content.get("name")))
         if knob is not None and knob.name not in self._at:
-            self._knobs.append(knob)
-            # A point is known by where all knobs are; where this one is, all have been.
-            self._points = {self._key({**dict(key), knob.name: knob.at}): row for key, row in self._points.items()}
-            self._at, self._drawn = ({**at, knob.name: knob.at} for at in (self._at, self._drawn))
+            with self._saying:
+                self._knobs = [*self._knobs, knob]
+                # A point is known by where all knobs are; where this one is, all have been.
+                self._points = {self._key({**dict(key), knob.name: knob.at}): row for key, row in self._points.items()}
+                self._at, self._drawn = ({**at, knob.name: knob.at} for at in (self._at, self._drawn))
             self._show_knobs()
             self._say(at=dict(self._at), others=self._others(), problem="")
 
@@ -159,7 +174,7 @@ class WhatIf(Drawn):
         """Everything to where it was compiled."""
         self.stop()
         self._at = self._drawn = self._compiled_at()
-        self.profile, self._last = self._executable.profile, self._executable
+        self.profile, self._last = None if self._basis is None else self._basis.profile, self._like
         self._say(at=dict(self._at), problem="", working="", curve=None)
         self._draw()
 
@@ -171,42 +186,59 @@ class WhatIf(Drawn):
 
     # Work
 
-    def _compiled(self, at: Mapping[str, int], progress: Progress) -> tuple[Any, float]:
+    def _compiled(self, basis: Basis | None, at: Mapping[str, int], progress: Progress) -> tuple[Any, float]:
         """What a position compiles to, and the seconds of it."""
         began = time.perf_counter()
+        if basis is not self._basis or basis is None:
+            raise Cancelled("what if")
         try:
-            request = request_at(self._executable.request, self._knobs, at)
-            executable = compile_request(request, progress, self._last)
+            knobs = [knob for knob in self._knobs if knob.name in at]  # one that was added since is where it was
+            executable = compile_request(request_at(basis.request, knobs, at), progress, self._last)
         except Cancelled:
             raise
         except WorkbenchError as error:
-            self._points[self._key(at)] = refused(str(error))
+            self._note(basis, at, refused(str(error)))
             raise
-        self._points[self._key(at)] = point(executable.profile)
+        self._note(basis, at, point(executable.profile))
         return executable, time.perf_counter() - began
 
-    def _follow(self, knob: Knob, here: Mapping[str, int], progress: Progress) -> None:
+    def _note(self, basis: Basis | None, at: Mapping[str, int], row: dict[str, Any]) -> None:
+        """Keep a point, unless it is of what moves no longer begin from."""
+        with self._saying:
+            if basis is self._basis:
+                self._points[self._key(self._whole(at))] = row
+
+    def _whole(self, at: Mapping[str, int]) -> dict[str, int]:
+        """A position with the knobs that were added since it was asked for."""
+        return {**self._compiled_at(), **at}
+
+    def _follow(self, basis: Basis | None, knob: Knob, here: Mapping[str, int], progress: Progress) -> None:
         for count, place in enumerate(knob.curve, 1):
             at = {**here, knob.name: place}
-            if self._key(at) not in self._points:
-                self._say(working=f"the curve of {knob.label}: {count} of {len(knob.curve)}")
+            if self._key(self._whole(at)) not in self._points:
+                self._say_of(basis, working=f"the curve of {knob.label}: {count} of {len(knob.curve)}")
                 with contextlib.suppress(WorkbenchError):  # it is a point of the curve, with its reason
-                    self._compiled(at, progress)
+                    self._compiled(basis, at, progress)
                 progress(knob.label)  # where it was cancelled, it ends here
-            self._say(curve=self._curve())
+            with self._saying:
+                self._say_of(basis, curve=self._curve())
 
-    def _moved(self, at: dict[str, int], outcome: Outcome) -> None:
+    def _moved(self, basis: Basis | None, at: dict[str, int], outcome: Outcome) -> None:
         if outcome.error is not None:
-            return self._ended(outcome)
+            return self._ended(basis, outcome)
+        if basis is not self._basis:
+            return None
         self._last, seconds = outcome.result
         self.profile = self._last.profile
-        self._drawn = at
+        self._drawn = self._whole(at)
         self._draw()
         return self._say(slow=seconds > LIVE_SECONDS, working="", curve=self._curve())
 
-    def _ended(self, outcome: Outcome) -> None:
+    def _ended(self, basis: Basis | None, outcome: Outcome) -> None:
         """Work that drew nothing: what it was stopped by, unless by what is newer."""
         error = outcome.error
+        if basis is not self._basis:
+            return None
         if isinstance(error, TooSlow):
             return self._say(slow=True, working="")
         if error is None or isinstance(error, Cancelled):
@@ -218,7 +250,10 @@ class WhatIf(Drawn):
     # What is shown
 
     def _draw(self) -> None:
-        data, buffer = picture(self._executable.profile, self.profile, self._asked(self._drawn))
+        data: dict[str, Any] = {}
+        buffer = b""
+        if self._basis is not None:
+            data, buffer = picture(self._basis.profile, self.profile, self._asked(self._drawn))
         with self.hold_sync():
             self.data, self.buffer = data, buffer
 
@@ -229,13 +264,13 @@ class WhatIf(Drawn):
     def _curve(self) -> dict[str, Any] | None:
         """The points along the knob that was moved last, all others where they are."""
         knob = next((each for each in self._knobs if each.name == self._along), None)
-        if knob is None:
+        if knob is None or self._basis is None:
             return None
         there = (self._points.get(self._key({**self._at, knob.name: at})) for at in range(len(knob.values)))
         rows = [{**row, "at": at, "value": shown(knob.text(at))} for at, row in enumerate(there) if row is not None]
         if len(rows) < 2:
             return None
-        capacity = int(self._executable.profile.target["bytes_per_tile"])
+        capacity = int(self._basis.profile.target["bytes_per_tile"])
         return {
             "name": knob.name,
             "label": knob.label,
@@ -254,7 +289,9 @@ class WhatIf(Drawn):
 
     def _others(self) -> list[str]:
         """Names of options that a slider or a menu can be added for."""
-        options = self._executable.request.options
+        if self._basis is None:
+            return []
+        options = self._basis.request.options
         return [
             each.name for each in acting() if each.name not in self._at and neighbours(each, options.get(each.name))
         ]
@@ -271,6 +308,12 @@ class WhatIf(Drawn):
             }
             for knob in self._knobs
         ]
+
+    def _say_of(self, basis: Basis | None, **changes: Any) -> None:
+        """Say how what was asked for goes on, unless moves no longer begin from there."""
+        with self._saying:
+            if basis is self._basis:
+                self._say(**changes)
 
     def _say(self, **changes: Any) -> None:
         with self._saying:  # a curve grows in the thread that compiles
