@@ -101,6 +101,7 @@ class App(ipywidgets.VBox):
         self.whatif = WhatIf(self._take_over, lambda: self.running)
         self.results = ipywidgets.VBox()
         self.mending = ipywidgets.VBox()
+        self.mending.add_class("wb-app-mending")  # the page gives the focus of what was here to what comes
         buttons = [self.compile_button, self.cancel_button, self.diagnose_button]
         form = self._form()
         self.bar = Bar(buttons, self.progress, [form])

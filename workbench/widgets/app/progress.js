@@ -1,4 +1,5 @@
-import {button, h, watch} from "../kit/kernel.js";
+import {OWN_KEYS, button, h, watch} from "../kit/kernel.js";
+import {keepFocus} from "./focus.js";
 
 const HEADS = {running: "", done: "Done", failed: "This did not work", cancelled: "Cancelled"};
 
@@ -40,9 +41,11 @@ async function render({model, el}) {
   };
   const show = () => { from = performance.now(); el.replaceChildren(status(model.get("data"), (text) => model.send(text))); tick(); };
   show();
+  Object.entries({role: "group", "aria-label": "Progress", ...OWN_KEYS}).forEach(([name, value]) => el.setAttribute(name, value));
+  const free = keepFocus(el);
   const timer = setInterval(() => model.get("data").state === "running" && tick(), 100);
   const off = watch(model, ["data"], show);
-  return () => { clearInterval(timer); off(); };
+  return () => { clearInterval(timer); off(); free(); };
 }
 
 export default {render};
