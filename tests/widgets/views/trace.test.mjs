@@ -69,10 +69,20 @@ const many = (ipus, scrollTop = 0) => geometry({live: true, data: {lanes: [...Ar
 test("a drawing of many IPUs is no higher than a screen, and its lanes are scrolled to the last", () => {
   for (const ipus of [1, 2, 4, 8]) assert.equal(many(ipus).height, many(ipus).all);
   const {all, height, lane, room, box} = many(64);
-  assert.equal(all, 2166); // 54 above, 64 lanes of 30, 150 of tiles, 42 of axis
+  assert.equal(all, 2048); // 54 above, 64 lanes of 30, 32 of what is said of tiles, 42 of axis
   assert.ok(height <= 720 && box.y + box.h < height);
   assert.equal(all - height, 64 * lane - room); // scrolled to the end the last lane is whole
   assert.equal(many(64, 10 ** 6).scrolled, 64 * lane - room);
+});
+
+test("lanes have the place of tiles until these are drawn, and the drawing is as high before as after", () => {
+  const of = (ipus, bands) => geometry({live: true, data: {lanes: [...Array(ipus).keys()], bands}}, 900);
+  assert.deepEqual([16, 64].map((ipus) => of(ipus, null).seen), [16, 17]); // 640 less 54, 42 and 32 are 512: 17 lanes of 30
+  assert.deepEqual([16, 64].map((ipus) => of(ipus, {ipu: 0}).seen), [13, 13]); // 640 less 54, 42 and 150 are 394
+  assert.equal(of(16, null).all, of(16, null).height); // none is hidden
+  for (const ipus of [1, 8, 14, 16, 64]) assert.equal(of(ipus, null).height, of(ipus, {ipu: 0}).height);
+  const stored = geometry({live: false, data: {lanes: [...Array(16).keys()]}}, 900);
+  assert.deepEqual([stored.seen, stored.height, stored.all], [16, 576, 576]); // 54, 480 and 42: no place is kept
 });
 
 test("a lane is scrolled to only as far as it takes", () => {

@@ -3,7 +3,7 @@ import {causeCycles, drawBins, lanesOf, secondsText, tickTexts} from "../kit/lan
 import {gripOf, placeGrips} from "../kit/marks.js";
 import {LEVEL, MAP, drags, drawLevels, drawMap, drawMarks, edgeNear, levelsOf, nextOf, rangeOf} from "./trace_parts.js";
 
-const LEFT = 62, TOP = MAP + 24, BELOW = 42, BANDS = 150, MOST = 640;
+const LEFT = 62, TOP = MAP + 24, BELOW = 42, BANDS = 150, LINE = 14, SAID = 2 * LINE + 4, MOST = 640;
 const WAIT_MS = 50;
 
 // Many lanes are scrolled between the small picture and the axis, which stay: the drawing is never higher than MOST.
@@ -13,9 +13,12 @@ export function geometry(view, width) {
   const sizes = ipus > 6 ? {phase: 16, direction: 4, gap: 6} : {phase: ipus > 2 ? 34 : 64, direction: 8, gap: 14};
   Object.assign(sizes, {levels, layer: levels * LEVEL});
   const lane = sizes.phase + sizes.direction + sizes.layer + sizes.gap + 4;
-  const bands = view.live || view.data.bands ? BANDS : 0; // a place is kept for them, so that nothing below jumps
-  const all = TOP + ipus * lane + bands + BELOW, height = Math.min(all, MOST), room = height - TOP - bands - BELOW, hidden = all - height;
-  return {...sizes, lane, bands, all, height, room, scrolled: Math.min(hidden, view.lanesAt?.scrollTop ?? 0), box: {x: LEFT, y: TOP, w: width - LEFT - 14, h: room + bands - 8}};
+  const tiles = view.live || view.data.bands ? BANDS : 0; // a place is kept for them, so that nothing below jumps
+  const height = Math.min(TOP + ipus * lane + tiles + BELOW, MOST), left = height - TOP - ipus * lane - BELOW;
+  // Of many lanes some have that place until tiles are drawn there; the lines that are said of it stay.
+  const bands = view.data.bands || left === tiles ? tiles : Math.max(left, SAID);
+  const room = height - TOP - bands - BELOW, hidden = Math.max(0, ipus * lane - room);
+  return {...sizes, lane, tiles, all: height + hidden, height, room, seen: Math.min(ipus, Math.floor(room / lane)), scrolled: Math.min(hidden, view.lanesAt?.scrollTop ?? 0), box: {x: LEFT, y: TOP, w: width - LEFT - 14, h: room + bands - 8}};
 }
 
 // How far lanes have to be scrolled so that one of them is seen whole.
@@ -49,7 +52,7 @@ function draw(view, ctx, width, height, t) {
     ctx.fillStyle = t.muted;
     ctx.textAlign = "left";
     ctx.textBaseline = "top";
-    ctx.fillText("↕ scroll", 8, TOP + sizes.room);
+    [`${sizes.seen} of ${view.data.lanes.length}`, "↕ scroll"].forEach((text, i) => ctx.fillText(text, 8, TOP + sizes.room + LINE * i));
   }
   ctx.save();
   ctx.beginPath();
@@ -61,7 +64,7 @@ function draw(view, ctx, width, height, t) {
     if (shown === view && !covers) ctx.clearRect(from, 0, Math.max(0, to - from), box.h + TOP);
     onLanes(box.x, () => shown.lanes.forEach((lane, i) => { if (laneTop(i) > TOP - sizes.lane && laneTop(i) < TOP + sizes.room) drawLane(view, shown, lane, ctx, laneTop(i), sizes, t); }));
   }
-  if (sizes.bands) drawBands(view, ctx, TOP + sizes.room, t);
+  if (sizes.tiles) drawBands(view, ctx, TOP + sizes.room, t);
   drawMarks(view, ctx, t, MAP + 4, box.y + box.h);
   if (view.stretch) { ctx.fillStyle = t.accent; ctx.fillRect(x(view.stretch[0]), TOP - 6, Math.max(3, x(view.stretch[1]) - x(view.stretch[0])), 3); }
   ctx.restore();
@@ -136,8 +139,6 @@ function drawLayers(view, shown, lane, ctx, y, sizes, t) {
     ctx.fillRect(from, y + sizes.direction + sizes.layer + 1, Math.max(1.5, wide), 3);
   }
 }
-
-const LINE = 14;
 
 // Every tile's own cycles inside the steps in view; what is left of a step is waiting for the slowest tile.
 function drawBands(view, ctx, y, t) {
