@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import zipfile
 from functools import cache
@@ -136,6 +137,21 @@ def test_a_profile_made_by_hand() -> None:
     assert report.cost == {}  # its formula is another
     with pytest.raises(InputError, match="not recorded"):
         report.explained()
+
+
+def test_it_begins_on_the_ipu_of_the_fullest_tile_as_other_views_do() -> None:
+    """All exchanges take 4 x 100 cycles: of IPU 0 the first is step 1, of IPU 1 step 3."""
+    profile = handmade_pipeline()
+    assert (profile.peak.ipu, profile.exchange.step) == (0, 1)
+    peak = {**profile.meta["verdict"]["peak"], "ipu": 1}
+    other = dataclasses.replace(profile, meta={**profile.meta, "verdict": {**profile.meta["verdict"], "peak": peak}})
+    assert (other.exchange.ipu, other.exchange.step) == (1, 3)
+    assert other.exchange.ipu == other.liveness_view.ipu == other.tile_map.ipu
+    still = {**other.tables["steps"]}
+    for name in ("bytes_sent", "bytes_received"):
+        still[name] = np.where(still["ipu"] == 1, 0, still[name])
+    nothing_there = dataclasses.replace(other, tables={**other.tables, "steps": still})
+    assert nothing_there.exchange.step == 1
 
 
 def test_a_file_keeps_all_of_it(tmp_path: Path) -> None:

@@ -56,7 +56,8 @@ class Exchange(Report):
 
     @classmethod
     def from_profile(cls, profile: Profile, *, step: int | None = None, tile: int | None = None) -> Exchange:
-        """A tile in a step: by default the exchange that takes most cycles, and the tile it waits for."""
+        """A tile in a step: by default the exchange that takes most cycles, of the IPU with the fullest tile, which the
+        other views begin with too; and the tile it waits for."""
         rows = moving(profile)
         if step is None:
             step = dearest(profile, rows)
@@ -266,8 +267,13 @@ def moving(profile: Profile) -> IntArray:
 
 
 def dearest(profile: Profile, rows: IntArray) -> int:
-    """The exchange between tiles of these rows that takes most cycles in all; without one any step of theirs; -1."""
+    """The exchange between tiles of these rows that takes most cycles in all; without one any step of theirs; -1.
+
+    Of the IPU with the fullest tile, unless nothing moves there.
+    """
     table = profile.tables["steps"]
+    fullest = rows[table["ipu"][rows] == profile.peak.ipu]
+    rows = fullest if len(fullest) else rows
     between = rows[table["cause"][rows] == "exchange"]
     rows = between if len(between) else rows
     return int(table["id"][rows[table["total_cycles"][rows].argmax()]]) if len(rows) else -1
