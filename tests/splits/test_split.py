@@ -243,4 +243,4 @@ def test_faces() -> None:
     assert "text/html" in bundle
     progress: list[str] = []
     wb.autosplit(uneven, 2, batch_size=8, mode="inference", target=small(), compiles=1, progress=progress.append)
-    assert progress[0] == "split 1: trace"
+    assert progress[0] == "split 1 of at most 1: trace"

@@ -224,7 +224,7 @@ class _Search:
         request = self.request.replace(stages=stages, options=options_of(arguments))
         executable, problem = None, ""
         try:
-            executable = self.compile(request, self._heard(len(self.attempts) + 1), self._like())
+            executable = self.compile(request, self._heard(), self._like())
         except Cancelled:
             raise
         except WorkbenchError as error:
@@ -236,9 +236,10 @@ class _Search:
     def _like(self) -> Any:
         return next((each.executable for each in reversed(self.attempts) if each.executable is not None), None)
 
-    def _heard(self, number: int) -> Progress | None:
-        progress = self.progress
-        return None if progress is None else lambda phase: progress(f"split {number}: {phase}")
+    def _heard(self) -> Progress | None:
+        progress, number = self.progress, len(self.attempts) + 1
+        turn = f"split {number} of at most {number + self.left}"
+        return None if progress is None else lambda phase: progress(f"{turn}: {phase}")
 
     def _crossing(self, profile: Any) -> Sequence[int]:
         batch = int(self.request.batch_size or profile.meta.get("batch_size") or 1)

@@ -410,6 +410,31 @@ def test_what_is_asked_for_while_something_runs_is_refused_aloud(
     assert app.wait(120)
 
 
+def test_the_bar_of_several_compiles_is_that_of_each_in_turn() -> None:
+    """Phases of one are not over because those of the one before are; how many there will be is only said."""
+    progress = app_progress.AppProgress()
+    progress.begin("Compiling it", ("trace", "lower", "profile"))
+    seen = []
+    for heard in (
+        "split 1 of at most 8: trace",
+        "split 1 of at most 8: lower",
+        "split 2 of at most 8: trace",
+        "profile",
+    ):
+        progress.hear(heard)
+        data = progress.data
+        ended = [each["name"] for each in data["phases"] if each["seconds"] is not None]
+        seen.append((data["turn"], data["current"], data["text"], ended))
+    assert seen == [
+        ("split 1 of at most 8", 0, "trace", []),
+        ("split 1 of at most 8", 1, "lower", ["trace"]),
+        ("split 2 of at most 8", 0, "trace", []),
+        ("split 2 of at most 8", 2, "profile", ["trace"]),
+    ]
+    progress.hear("lower: a name of an operator: it is none of the phases")
+    assert (progress.data["turn"], progress.data["current"]) == ("split 2 of at most 8", -1)
+
+
 def test_misuse_is_told_in_the_app() -> None:
     app = App()
     app.diagnose()

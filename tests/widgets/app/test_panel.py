@@ -170,8 +170,13 @@ def test_what_is_not_read_changes_nothing(compiled: App) -> None:
 
 def test_values_beside_an_option_are_compiled(compiled: App) -> None:
     name = "matmuls.poplar_options.partialsType"
+    heard: list[tuple[str, int]] = []
+    compiled.progress.observe(lambda change: heard.append((change.new["turn"], len(change.new["phases"]))), "data")
     compiled.options.panel._handle_custom_msg({"do": "try", "name": name}, [])
     assert compiled.wait(120)
+    assert {turn for turn, _ in heard} <= {"value 1 of 2", "value 2 of 2", ""}
+    assert "value 2 of 2" in dict(heard)
+    assert {phases for _, phases in heard} == {len(wb.executable.PHASES)}
     (row,) = compiled.options.panel.state["tried"][name]
     assert row["value"] == "half"
     request = compiled.request()

@@ -8,6 +8,7 @@ import pytest
 
 import workbench as wb
 from workbench.errors import InputError, WorkbenchError
+from workbench.executable import PHASES
 from workbench.widgets.app import App
 from workbench.widgets.app.ribbon import Ribbon
 from workbench.widgets.app.run import AUTO, BY_HAND, EVEN, FOUND
@@ -39,7 +40,11 @@ def compile_(app: App) -> None:
 def test_a_ready_model_s_stages_are_found_and_moved_by_hand() -> None:
     app = deep()
     assert app.request().stages == AUTO
+    turns: list[str] = []
+    app.progress.observe(lambda change: turns.append(change.new["turn"]), "data")
     compile_(app)
+    assert "split 1 of at most 8" in turns
+    assert [each["name"] for each in app.progress.data["phases"]] == [*PHASES, "profile"]
     assert app.profile is not None
     assert app.options.controls[STEPS].value == 16  # four fillings, as `wb.autosplit` takes where none are given
     assert "changed since" not in app.bar.form.value

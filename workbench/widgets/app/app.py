@@ -151,7 +151,7 @@ class App(ipywidgets.VBox):
             request = request.replace(stages=None if self.executable is None else self.executable.request.stages)
         self._start(
             f"Trying values of {name}",
-            (),
+            PHASES,
             lambda progress: tried(request, name, progress, self.executable),
             lambda rows: self._tried(name, rows),
         )
@@ -290,8 +290,7 @@ class App(ipywidgets.VBox):
             self._asked = self._with_found(result[0].request) if request.stages == AUTO else asked
             self._compiled(*result)
 
-        phases = () if request.stages == AUTO else (*PHASES, "profile")
-        return self._start(f"Compiling {choice.name}", phases, work, succeeded)
+        return self._start(f"Compiling {choice.name}", (*PHASES, "profile"), work, succeeded)
 
     def _numbers(self) -> list[Number]:
         controls = [*self.run.box.children, *self.options.controls.values(), *self.picker.sizes.fields.values()]

@@ -8,23 +8,24 @@ function problem({what, expected, todo, cure}, send) {
   return h("div", {class: "wb-problem", role: "alert"}, h("p", {class: "wb-what", text: what}), line("Expected:", expected), line("To mend it:", todo), cure && button(cure, () => send("mend")));
 }
 
-// Phases are equal parts of the bar: how long each takes is only known once it is over.
-function bar({title, phases, current, state, text}) {
+// Phases are equal parts of the bar: how long each takes is only known once it is over. Of several compiles it is the bar
+// of one: how many there will be is known less, and said in words.
+function bar({title, turn, phases, current, state, text}) {
   const done = state === "done" ? phases.length : Math.max(0, current);
   const part = (phase, place) => h("div", {
     class: `wb-phase ${place < done ? "wb-over" : place === current && state === "running" ? "wb-now" : ""}`,
     title: phase.seconds === null ? phase.name : `${phase.name}: ${phase.seconds.toFixed(2)} s`,
   });
   return h("div", {
-    class: "wb-phases", role: "progressbar", "aria-label": title, "aria-valuetext": text || title,
+    class: "wb-phases", role: "progressbar", "aria-label": title, "aria-valuetext": [turn, text].filter(Boolean).join(": ") || title,
     ...(phases.length ? {"aria-valuemin": 0, "aria-valuemax": phases.length, "aria-valuenow": done} : {}),
   }, ...(phases.length ? phases.map(part) : [h("div", {class: `wb-phase ${state === "done" ? "wb-over" : "wb-now"}`})]));
 }
 
 export function status(data, send = () => {}) {
-  const {state, title, text, phases, current} = data;
+  const {state, title, turn, text, phases, current} = data;
   if (state === "idle") return h("div", {class: "wb-progress"});
-  const said = state === "running" ? `${title} ${current >= 0 ? `(${current + 1} of ${phases.length})` : ""} ${text}` : [HEADS[state], text].filter(Boolean).join(": ");
+  const said = state === "running" ? `${[title, turn].filter(Boolean).join(", ")} ${current >= 0 ? `(${current + 1} of ${phases.length})` : ""} ${text}` : [HEADS[state], text].filter(Boolean).join(": ");
   return h("div", {class: `wb-progress wb-${state}`},
     state === "running" || state === "done" ? bar(data) : null,
     data.problem ? problem(data.problem, send) : h("p", {class: "wb-doing"}, h("span", {text: said, title: said}), state === "shown" ? null : h("span", {class: "wb-seconds"})),

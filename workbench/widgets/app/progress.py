@@ -18,7 +18,10 @@ SECONDS_BETWEEN = 0.2
 
 
 class AppProgress(Drawn):
-    """`data` holds: state (idle, running, done, failed, cancelled, shown), title, phases, text, problem.
+    """`data` holds: state (idle, running, done, failed, cancelled, shown), title, turn, phases, text, problem.
+
+    Work of several compiles says before each phase which of them it is of, `"split 2 of at most 8: lower"`: the bar is
+    of the phases of that one, `turn`, as nobody knows how many there will be.
 
     `mend()` is called when the button of a problem that has a cure is pressed.
     """
@@ -34,22 +37,31 @@ class AppProgress(Drawn):
     def begin(self, title: str, phases: Sequence[str] = ()) -> None:
         """Work begins; with the names of its phases where they are known."""
         self._phases: list[dict[str, Any]] = [{"name": name, "seconds": None} for name in phases]
-        self._title, self._current, self._count, self._refused = shown(title), "", 0, ""
+        self._title, self._turn, self._current, self._count, self._refused = shown(title), "", "", 0, ""
         self._started = self._phase_started = self._told = time.perf_counter()
         self._tell("running", "")
 
     def hear(self, phase: str) -> None:
         """A phase begins, or goes on with its next part."""
         now = time.perf_counter()
-        fresh = phase != self._current
+        turn, phase = self._turn_of(phase)
+        fresh = (turn, phase) != (self._turn, self._current)
         self._count = 1 if fresh else self._count + 1
         if fresh:
             self._close(now)
-            self._current, self._phase_started = phase, now
+            if turn != self._turn:
+                self._phases = [{**each, "seconds": None} for each in self._phases]
+            self._turn, self._current, self._phase_started = turn, phase, now
         if fresh or now - self._told > SECONDS_BETWEEN:
             self._told = now
             parts = f", part {self._count}" if self._count > 1 else ""
             self._tell("running", f"{phase}{parts}")
+
+    def _turn_of(self, heard: str) -> tuple[str, str]:
+        """Which of several compiles a phase is of, and the phase; what is no phase of one is of the last of them."""
+        turn, _, phase = heard.rpartition(": ")
+        known = any(each["name"] == phase for each in self._phases)
+        return (turn, phase) if turn and known else (self._turn, heard)
 
     def refuse(self, what: str) -> None:
         """Say that something else was asked for, which is not done while this runs."""
@@ -61,6 +73,7 @@ class AppProgress(Drawn):
     def end(self, text: str) -> None:
         """All went well."""
         self._close(time.perf_counter())
+        self._turn = ""
         self._tell("done", text)
 
     def fail(self, error: BaseException) -> None:
@@ -71,7 +84,7 @@ class AppProgress(Drawn):
     def rest(self, text: str) -> None:
         """Something else is shown: how the last work ended is no longer said. What runs, and an error, stays."""
         if self.data["state"] not in ("running", "failed"):
-            self.data = {"state": "shown", "title": "", "phases": [], "current": -1, "text": shown(text)}
+            self.data = {"state": "shown", "title": "", "turn": "", "phases": [], "current": -1, "text": shown(text)}
 
     def _close(self, now: float) -> None:
         for phase in self._phases:
@@ -84,6 +97,7 @@ class AppProgress(Drawn):
         self.data = {
             "state": state,
             "title": self._title,
+            "turn": self._turn,
             "phases": [dict(phase) for phase in self._phases],
             "current": known.index(self._current) if self._current in known else -1,
             "text": shown(text),

@@ -23,11 +23,15 @@ def tried(request: Any, name: str, progress: Progress, like: Any = None) -> list
     values = neighbours(declared, request.options.get(name))
     if not values:
         raise InputError(f"{name} has no values beside {request.options.get(name)!r}", todo="set one by hand")
-    base = compile_request(request, progress, like)
+
+    def heard(number: int) -> Progress:
+        return lambda phase: progress(f"value {number} of {len(values) + 1}: {phase}")
+
+    base = compile_request(request, heard(1), like)
     rows = []
-    for value in values:
+    for number, value in enumerate(values, 2):
         try:
-            beside = compile_request(request.replace(options={name: value}), progress, base).profile
+            beside = compile_request(request.replace(options={name: value}), heard(number), base).profile
         except Cancelled:
             raise
         except WorkbenchError as error:
