@@ -219,6 +219,16 @@ def test_the_form_says_its_changed_options_in_the_words_of_what_is_shown(app: Ap
     assert app.bar.shown.value.replace("Shown:", "Form:") == app.bar.form.value
 
 
+def test_a_ready_model_is_called_alike_in_the_form_and_in_what_is_shown() -> None:
+    sizes = {"layers": 1, "hidden": 16, "heads": 2, "sequence_length": 8, "vocabulary": 50}
+    app = App(wb.ready("bert-base", **sizes))
+    app.compile()
+    assert app.wait(120)
+    assert "bert-base, training" in app.bar.form.value
+    assert app.bar.shown.value.replace("Shown:", "Form:") == app.bar.form.value
+    assert app.progress.data["text"] == "bert-base fits"
+
+
 def test_a_model_that_ends_in_logits_is_trained_by_what_the_compile_says() -> None:
     import keras
 

@@ -78,6 +78,12 @@ def test_resnet50_has_its_published_parameters() -> None:
     assert sum(value.elements for value in states) == 25_636_712 - 25_583_592
 
 
+@pytest.mark.parametrize("name", ["mobilenetv2", "bert-base", "vit-b16", "llama-block"])
+def test_a_result_is_called_as_the_model_was_asked_for(name: str) -> None:
+    """Keras would call them mobilenetv2_1.00_224, bert_base, vit and llama_block."""
+    assert trace_keras(ready(name, **SMALL[name]), batch_size=2, mode="inference").graph.name == name
+
+
 def test_bert_base_has_the_parameters_of_its_sizes() -> None:
     graph = trace_keras("bert-base", batch_size=1, mode="inference").graph
     hidden, inner = 768, 3072

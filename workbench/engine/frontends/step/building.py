@@ -79,6 +79,7 @@ def build(
         origin = model
         if isinstance(source, ReadyModel):
             loss = source.loss
+            model.name = source.name  # as it is asked for: results are called like that
         if lazy:
             assumptions.append(f"weights: initialised by the first run, with seed {WEIGHT_SEED}")
     else:
