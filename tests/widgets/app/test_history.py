@@ -17,6 +17,7 @@ from workbench.widgets import linked
 from workbench.widgets.app import App
 from workbench.widgets.app import app as app_module
 from workbench.widgets.app.history import KEPT, History, told_apart
+from workbench.widgets.app.run import OPTIMIZERS, OWN
 from workbench.widgets.views.diagnosis import DiagnosisView
 
 
@@ -173,6 +174,45 @@ def test_how_a_fix_is_taken_back_and_what_was_read_come_back_with_their_result(a
     app.undo()
     assert isinstance(app.mending.children[0], DiagnosisView)
     assert app.profile is app.history.entries[1].profile
+
+
+def test_what_was_moved_is_taken_over_from_what_is_shown_not_from_the_form_since(app: App) -> None:
+    compiled(app, 4)
+    app.run.optimizer.value = "adam"
+    compiled(app, 8)
+    app.run.precision.value = "float16"
+    chip(app, 0).click()
+    app.whatif._handle_custom_msg({"do": "move", "name": "batch_size", "at": 1, "done": True}, [])
+    assert app.whatif.wait(60)
+    drawn = app.whatif.profile
+    app.whatif._handle_custom_msg({"do": "take"}, [])
+    assert app.wait(120)
+    assert (drawn.meta["batch_size"], app.run.optimizer.value, app.run.precision.value) == (2, OPTIMIZERS[0], OWN)
+    assert app.profile is not None
+    assert (app.profile.max_tile_bytes, app.profile.total_cycles) == (drawn.max_tile_bytes, drawn.total_cycles)
+    app.picker.box.selected_index = 1
+    app.whatif._handle_custom_msg({"do": "take"}, [])
+    assert "the form has another model than what is shown" in app.whatif.state["problem"]
+
+
+def test_a_fix_is_applied_to_what_was_diagnosed(app: App) -> None:
+    app.run.mode.value = "inference"
+    compiled(app, 4)
+    app.diagnose()
+    assert app.wait(300)
+    fix = app.diagnosis.fixes[0]
+    app.run.batch_size.value = 64
+    app.apply(0)
+    assert app.wait(120)
+    assert app.error is None
+    assert app.profile is not None
+    assert app.profile.max_tile_bytes == fix.verified_bytes
+    app.undo()
+    assert app.run.batch_size.value == 64  # the form as it was
+    app.picker.box.selected_index = 1
+    app.apply(0)
+    assert "the form has another model" in str(app.error)
+    assert app.run.batch_size.value == 64
 
 
 def test_two_results_are_compared_the_earlier_first_and_closed_again(app: App) -> None:

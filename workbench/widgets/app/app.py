@@ -57,6 +57,7 @@ class _Before:
     diagnosis: Any
     asked: str
     by_hand: ByHand | None
+    stands: Any
     run: Any
     options: Any
 
@@ -83,6 +84,7 @@ class App(ipywidgets.VBox):
         self._offering = threading.RLock()
         self._found: Any = None  # a diagnosis of the last compile, which may still go on
         self._asked = ""  # the code of what is shown
+        self._stands: Any = None  # the state of the form that asked for the last compile
         self._ready = self._keeping = False
         self._kept = uuid.uuid4().hex  # under it, a page remembers where the views of this app were zoomed to
         self.picker = SourcePicker(source, self._pick)
@@ -164,8 +166,9 @@ class App(ipywidgets.VBox):
             return self.progress_of(InputError(f"there is no fix {index}", todo="press Diagnose first"))
         change = self.diagnosis.fixes[index].change
         asked, stands = self._asked, (self.run.state(), self.options.state())
-        before = _Before(self.executable, self.diagnosis, asked, self._by_hand, *stands)
+        before = _Before(self.executable, self.diagnosis, asked, self._by_hand, self._stands, *stands)
         try:
+            self._stand_as_shown()
             self._take(dict(change.arguments), dict(change.options))
         except WorkbenchError as error:  # of options that were set since
             return self.progress_of(error)
@@ -181,7 +184,7 @@ class App(ipywidgets.VBox):
             return
         self.run.restore(before.run)
         self.options.restore(before.options)
-        self._before, self._asked = None, before.asked
+        self._before, self._asked, self._stands = None, before.asked, before.stands
         self._compiled(before.executable, before.executable.profile, before.by_hand)
         self._diagnosed(before.diagnosis)
 
@@ -284,10 +287,13 @@ class App(ipywidgets.VBox):
             return executable, executable.profile, ByHand.of(executable)
 
         choice = self.picker.choice()
-        asked = _code(choice, request)
+        asked, stands = _code(choice, request), (self.run.state(), self.options.state())
 
         def succeeded(result: tuple[Any, Profile, ByHand | None]) -> None:
-            self._asked = self._with_found(result[0].request) if request.stages == AUTO else asked
+            self._asked, self._stands = asked, stands
+            if request.stages == AUTO:
+                self._asked = self._with_found(result[0].request)
+                self._stands = (self.run.state(), self.options.state())
             self._compiled(*result)
 
         return self._start(f"Compiling {choice.name}", (*PHASES, "profile"), work, succeeded)
@@ -325,6 +331,24 @@ class App(ipywidgets.VBox):
         self.options.set({**options, **accumulation})
         self.run.set(arguments)
 
+    def _stand_as_shown(self) -> None:
+        """Move the controls to where what is shown was asked for: a change of it was measured with these, not with what
+        the form was moved to since. Errors: `InputError` where the form has another model."""
+        entry = self.history.current
+        source = None if entry is None or entry.basis is None else entry.basis.request.source
+        if entry is None or source is None or self.picker.choice().source != source:
+            raise InputError(
+                "the form has another model than what is shown", todo=f"choose {self._name_shown} in the form again"
+            )
+        if entry.asked != self.code.code or self.code.problem:
+            run, options = entry.stands
+            self.run.restore(run)
+            self.options.restore(options)
+
+    @property
+    def _name_shown(self) -> str:
+        return "a model" if self.history.current is None else self.history.current.profile.name
+
     def _cut(self, names: list[str]) -> None:
         """Compile the cuts that were moved by hand."""
         if self._busy("Compile of these stages"):
@@ -336,6 +360,7 @@ class App(ipywidgets.VBox):
         """Set what was moved in the form, and show it as a result."""
         if self._busy("Take over"):
             return
+        self._stand_as_shown()
         self.options.set(options)  # first: where the form has options since that exclude these, nothing is set
         self.run.set(arguments)
         self.compile()
@@ -371,7 +396,7 @@ class App(ipywidgets.VBox):
         self.diagnosis = self._found = None
         self._draw(profile)
         known = any(each.profile is profile for each in self.history.entries)
-        self.history.add(profile, self._asked, Basis.of(executable))
+        self.history.add(profile, self._asked, Basis.of(executable), self._stands)
         self.options.panel.forget_tried()
         self._follow_shown()
         if self._keeping and not known:

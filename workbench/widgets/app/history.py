@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import ipywidgets
 
@@ -23,7 +24,8 @@ KEPT = 12  # the latest results; earlier ones are forgotten
 class Entry:
     """One result: its number in the session, its profile, the code that was asked, and what tells it from before.
 
-    `basis`: what moves of what-if begin from; None where it was not compiled here.
+    `basis`: what moves of what-if begin from, `stands`: the state of the form that asked for it; None where it was not
+    compiled here.
     """
 
     number: int
@@ -31,6 +33,7 @@ class Entry:
     asked: str
     change: str
     basis: Basis | None = None
+    stands: Any = None
 
 
 class History:
@@ -50,13 +53,13 @@ class History:
         self.box.add_class("wb-app-history")
         self.comparison = ipywidgets.VBox()
 
-    def add(self, profile: Profile, asked: str, basis: Basis | None = None) -> None:
+    def add(self, profile: Profile, asked: str, basis: Basis | None = None, stands: Any = None) -> None:
         """Keep a result and mark it as the one that is shown; one that is kept already is only marked."""
         found = next((each for each in self.entries if each.profile is profile), None)
         if found is None:
             self._count += 1
             change = told_apart(self.entries[-1].profile if self.entries else None, profile)
-            found = Entry(self._count, profile, asked, change, basis)
+            found = Entry(self._count, profile, asked, change, basis, stands)
             self.entries = [*self.entries, found][-KEPT:]
         self.mark(found)
 
