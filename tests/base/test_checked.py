@@ -166,3 +166,51 @@ def test_public_methods_of_a_class() -> None:
     for call in (lambda: Some().whole("2"), lambda: Some.of(2)):  # type: ignore[arg-type]
         with pytest.raises(InputError):
             call()
+
+
+class Made:
+    @checked
+    def __init__(self, count: int = 0) -> None:
+        self.count = count
+
+    @checked
+    def grown(self, by: int) -> int:
+        return self.count + by
+
+    @bound
+    def told(self, by: int) -> int:
+        return self.count - by
+
+
+def test_a_call_is_told_as_it_is_typed() -> None:
+    """What makes an object has the name of its class, and what a method is called on nobody types."""
+    made: Any = Made
+    for call, told in (
+        (lambda: made(1, 2), "Made: too many positional arguments. Expected: arguments of Made(count=0)."),
+        (lambda: made().grown(), "grown: missing a required argument: 'by'. Expected: arguments of grown(by)."),
+        (lambda: made().told(), "told: missing a required argument: 'by'. Expected: arguments of told(by)."),
+    ):
+        with pytest.raises(CallError) as caught:
+            call()
+        assert str(caught.value) == told
+
+
+def test_held_arguments_are_not_told() -> None:
+    def written(profile: str, path: str) -> str:
+        return profile + path
+
+    with pytest.raises(CallError, match=r"save: missing .* 'path'\. Expected: arguments of save\(path\)\."):
+        checked(written, "save", held=1)("of it")  # type: ignore[call-arg]
+
+
+def test_several_by_place_are_no_near_name() -> None:
+    """They cannot be given by name, so a near one is no help."""
+
+    @bound
+    def seen(profile: str, *names: str) -> None:
+        """Views."""
+
+    wrong: Any = seen
+    with pytest.raises(CallError) as caught:
+        wrong("p", name="trace")
+    assert "did you mean" not in str(caught.value)

@@ -26,10 +26,11 @@ class Kind(NamedTuple):
     read: Callable[[Any], Any]
 
 
-def checked(function: F, name: str = "") -> F:
+def checked(function: F, name: str = "", *, held: int | None = None) -> F:
     """The function, with an `InputError` that names argument and value for one of another kind than its annotation.
 
-    `name`: what its callers know it by, where that is not what it was defined as.
+    `name`: what its callers know it by, where that is not what it was defined as. `held`: how many of its first
+    arguments no caller writes, as `self` of a method, which is seen without being told.
     Told apart are numbers, yes and no, texts, paths, choices (`Literal`), lists, mappings, functions, None, and classes
     that the function's module knows; of all else (`Any`) the function judges itself. NumPy's numbers come as Python's.
     """
@@ -40,7 +41,7 @@ def checked(function: F, name: str = "") -> F:
         if not found:
             signature = inspect.signature(function)
             found.update(signature=signature, kinds=_kinds(function, signature))
-        bound = _bound(name or function.__name__, found["signature"], args, named)
+        bound = _bound(name or _name_of(function), found["signature"], args, named, held=held)
         for each, kind in found["kinds"].items():
             if each in bound.arguments:
                 bound.arguments[each] = _read(each, kind, bound.arguments[each])
@@ -62,7 +63,7 @@ def bound(function: F, todo: str = "", ways: Mapping[str, str] = MappingProxyTyp
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
         way = next((ways[name] for name in named if name in ways and name not in signature.parameters), "")
-        _bound(function.__name__, signature, args[len(held) :], named, todo, way)
+        _bound(_name_of(function), signature, args[len(held) :], named, todo, way)
         return function(*args, **named)
 
     return call  # type: ignore[return-value]
@@ -78,6 +79,12 @@ def called(name: str, function: Callable[..., Any], /, *args: Any, **named: Any)
     return function(*args, **named)
 
 
+def _name_of(function: Callable[..., Any]) -> str:
+    """What callers know it by: of what makes an object, its class."""
+    name: str = function.__name__
+    return function.__qualname__.split(".")[-2] if name == "__init__" else name
+
+
 def _bound(
     name: str,
     signature: inspect.Signature,
@@ -85,23 +92,28 @@ def _bound(
     named: Mapping[str, Any],
     todo: str = "",
     way: str = "",
+    *,
+    held: int | None = None,
 ) -> inspect.BoundArguments:
     try:
         return signature.bind(*args, **named)
     except TypeError as error:
-        expected = f"arguments of {name}{_without_kinds(signature)}"
+        expected = f"arguments of {name}{_as_typed(signature, held)}"
         raise CallError(f"{name}: {error}", expected=expected, todo=way or _meant(signature, named) or todo) from None
 
 
-def _without_kinds(signature: inspect.Signature) -> inspect.Signature:
-    """Names and defaults, as one types them."""
+def _as_typed(signature: inspect.Signature, held: int | None) -> inspect.Signature:
+    """Names and defaults, as one types them: without their kinds, and without what a method is called on."""
     names = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
-    return signature.replace(parameters=names, return_annotation=signature.empty)
+    if held is None:
+        held = int(bool(names) and names[0].name in ("self", "cls"))
+    return signature.replace(parameters=names[held:], return_annotation=signature.empty)
 
 
 def _meant(signature: inspect.Signature, named: Iterable[str]) -> str:
     """The argument that the first unknown name is close to, as a question; "" where there is none."""
-    known = [each.name for each in signature.parameters.values() if each.kind is not each.POSITIONAL_ONLY]
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    known = [each.name for each in signature.parameters.values() if each.kind in by_name]
     unknown = [name for name in named if name not in signature.parameters]
     return meant(unknown[0], known) if unknown else ""
 

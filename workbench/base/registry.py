@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from workbench.base.text import short
+from workbench.base.text import meant, short
 from workbench.errors import WorkbenchError
 
 T = TypeVar("T")
@@ -64,7 +64,9 @@ class Registry(Generic[T]):
         if not isinstance(name, str) or name not in self:
             items = self._read()
             known = ", ".join(sorted(items)) or "none"
-            raise WorkbenchError(f"unknown {self.kind} {short(name)}", expected=f"one of: {known}")
+            raise WorkbenchError(
+                f"unknown {self.kind} {short(name)}", expected=f"one of: {known}", todo=meant(name, items)
+            )
         return self._items[name]
 
     def _read_file(self, name: str) -> None:

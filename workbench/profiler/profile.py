@@ -15,7 +15,6 @@ import pandas as pd
 
 from workbench.base.arrays import IntArray
 from workbench.base.categories import MEMORY_CATEGORIES
-from workbench.base.checked import called
 from workbench.base.units import count_text
 from workbench.base.whole import whole
 from workbench.errors import InputError, WorkbenchError
@@ -308,7 +307,7 @@ class Profile(Offers):
 
     def to(self, name: str, *arguments: Any, **options: Any) -> Any:
         """An export by name: `profile.to("csv", folder)` is `profile.to_csv(folder)`; with its own arguments."""
-        return called(f"to_{name}", exports.get(name), self, *arguments, **options)
+        return exports.get(name)(self, *arguments, **options)
 
     def __str__(self) -> str:
         return str(self.summary)

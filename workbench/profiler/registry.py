@@ -49,14 +49,14 @@ def report(name: str) -> Callable[[R], R]:
 
 def method(name: str) -> Callable[[F], F]:
     """Of a function of a profile: `profile.<name>(...)` calls it."""
-    return lambda function: methods.add(name, checked(function))  # type: ignore[return-value]
+    return lambda function: methods.add(name, checked(function, name, held=1))  # type: ignore[return-value]
 
 
 def export(name: str) -> Callable[[F], F]:
     """Of a function of a profile: `profile.to(name, ...)` and `profile.to_<name>(...)` call it."""
 
     def register(function: F) -> F:
-        exports.add(name, checked(function))
+        exports.add(name, checked(function, f"to_{name}", held=1))
         return method(f"to_{name}")(function)
 
     return register
