@@ -289,7 +289,8 @@ def test_errors_say_what_is_wrong_what_was_expected_and_what_to_do() -> None:
         "x is mapped to tile 4. Expected: tiles 0 to 3. To mend it: use fewer tiles or a graph with more of them."
     )
     assert error(lambda: x.map({0: slice(0, 11)})) == (
-        "slice(0, 11, None) of variable 'x'. Expected: slices of 0 to 10."
+        "a piece of variable 'x' is slice(0, 11, None). Expected: slices of 0 to 10. "
+        "To mend it: write {tile: slice(first, stop)}, or a list of slices for a tile."
     )
     assert "over 5 tiles from tile 0 on. Expected: 1 to 4" in error(lambda: x.map_linearly(tiles=5))
     x.map({0: slice(0, 4)})

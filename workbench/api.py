@@ -12,7 +12,7 @@ from workbench.base.checked import bound, checked
 from workbench.engine.target import Target, target, targets
 from workbench.errors import InputError
 from workbench.executable import Executable, Progress, compile_and_write, compile_request, make_request
-from workbench.executable.sources import check_layered, check_source
+from workbench.executable.sources import check_layered, check_source, made_by_hand
 from workbench.executable.values import BY_PLACE, MOST_ROWS, WAYS, check_names, several_inputs
 from workbench.profiler.advice.compare import Comparison, compare
 from workbench.profiler.profile import Profile
@@ -116,6 +116,7 @@ def _write_found(request: Any, progress: Progress | None) -> Executable:
     from workbench.splits.fewest import fewest_ipus
     from workbench.splits.find import autosplit
 
+    check_layered(request, "stages='auto'")
     ipus = request.options.ipus() // request.replicas
     if ipus:
         executable = autosplit(request, compile_request, ipus, progress=progress).executable
@@ -343,7 +344,8 @@ def plan(
     before = devices.current()
     described = devices.use(system) if system is not None else before
     try:
-        asked = {"mode": "training", "target": described.target_name, **arguments}
+        of_system = {} if made_by_hand(source) else {"target": described.target_name}
+        asked = {"mode": "training", **of_system, **arguments}
         request = make_request(source, **asked, inputs=inputs)
         check_layered(request, "wb.plan")
         check_source(request)

@@ -23,7 +23,8 @@ import numpy.typing as npt
 
 from workbench.base.categories import VariableKind
 from workbench.base.checked import checked, checked_methods
-from workbench.base.dtypes import HAND_WORDS, ITEMSIZE_BYTES
+from workbench.base.dtypes import DTYPE_OF_WORD, HAND_WORDS, ITEMSIZE_BYTES
+from workbench.base.text import meant
 from workbench.base.whole import MOST_EXACT, MOST_TURNS, whole
 from workbench.engine import vertices
 from workbench.engine.by_hand import (
@@ -59,16 +60,17 @@ class Graph:
     @checked
     def __init__(self, target: str | Target = "ipu2", *, tiles: int | None = None, name: str = "tiles") -> None:
         self.name = name
+        count = None if tiles is None else whole("tiles of a graph", tiles)  # none are not all of them
         if isinstance(target, Target):
-            self.target = target if tiles is None else target.replace(tiles_per_ipu=tiles)
+            self.target = target if count is None else target.replace(tiles_per_ipu=count)
         else:
-            self.target = find_target(target, tiles_per_ipu=tiles)
+            self.target = find_target(target, tiles_per_ipu=count)
         self._variables: dict[str, HandVariable] = {}
 
     def variable(
         self,
         name: str,
-        shape: Listed[int] | int,
+        shape: int | Listed[int],
         dtype: str = "float32",
         *,
         kind: VariableKind | None = None,
@@ -85,7 +87,11 @@ class Graph:
         if name in self._variables:
             raise InputError(f"variable {name!r} is declared twice", expected="a name of its own")
         if dtype not in HAND_WORDS:
-            raise InputError(f"variable {name!r} is of type {dtype!r}", expected=f"one of: {', '.join(HAND_WORDS)}")
+            raise InputError(
+                f"variable {name!r} is of type {dtype!r}",
+                expected=f"one of: {', '.join(HAND_WORDS)}",
+                todo=meant(DTYPE_OF_WORD.get(dtype, dtype), HAND_WORDS),
+            )
         if any(isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1 for size in sizes):
             raise InputError(f"variable {name!r} has shape {shape!r}", expected="positive whole numbers")
         if kind is not None and kind not in get_args(VariableKind):

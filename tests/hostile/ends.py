@@ -123,7 +123,7 @@ RESULTS: Mapping[str, str] = {
     "ipus": "numpy scalar",
     # programs by hand
     **dict.fromkeys([f"tiles.Graph{name}.name" for name in HAND_NAMES], TEXTS),
-    "tiles.Graph.tiles": "none|zero|numpy scalar",
+    "tiles.Graph.tiles": "none|numpy scalar",
     "times": "numpy scalar",
     "prefetched": "true",
     "tiles.Graph.variable.shape": "numpy scalar|empty list",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.base.collection import paused_collection
-from workbench.base.text import literal
+from workbench.base.text import literal, short
 from workbench.engine.options import Options
 from workbench.engine.pipeline_schedule import check_count
 from workbench.engine.target import Target, targets
@@ -138,7 +138,7 @@ def make_request(source: Any, *inputs: Any, config: Any = None, target: Any = No
     own = getattr(source, "target", None)
     if target is not None and isinstance(own, Target) and found != own:
         raise InputError(
-            f"target is {target!r}, and the program was made for {own.name!r}",
+            f"target is {short(target)}, and the program was made for {own.name!r} with {own.tiles_per_ipu} tiles",
             expected="the target of the program's own graph",
             todo="give the target to wb.tiles.Graph, or leave target out",
         )

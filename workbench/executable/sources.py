@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.host import late_interrupt
+from workbench.base.text import short
 from workbench.base.units import things_text
 from workbench.errors import InputError
 from workbench.executable.arguments import refuse_foreign
@@ -39,6 +40,12 @@ class Door:
 def check_source(request: Request) -> None:
     """An `InputError` when no door claims the request's source, or an argument has no place in its kind."""
     if made_by_hand(request.source):
+        if not _takes_nothing(request.source.compile_program):  # a graph, of which there may be many programs
+            raise InputError(
+                f"source is {short(request.source)}, which is no program alone",
+                expected="a step of it, as graph.sequence(...) makes one",
+                todo="give the step that the program begins with",
+            )
         refuse_foreign(request, "a program made by hand", ())
         return
     door = _door(request)

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.base.host import refuse_beyond_host
-from workbench.base.text import short
+from workbench.base.text import meant, short
 from workbench.base.units import things_text
 from workbench.engine.by_hand import by_hand as hand
 from workbench.engine.by_hand.tensor import HandVariable, Tensor
-from workbench.engine.by_hand.vertex import Vertex
+from workbench.engine.by_hand.vertex import Vertex, not_held
 from workbench.errors import InputError
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -176,7 +176,11 @@ class HandRun:
         names = [variable.name for variable in self.values]
         for name in self.given:
             if name not in names:
-                raise InputError(f"run was given {name!r}", expected=f"variables: {', '.join(names) or 'none'}")
+                raise InputError(
+                    f"run was given {name!r}",
+                    expected=f"variables: {', '.join(names) or 'none'}",
+                    todo=meant(name, names),
+                )
         for variable in self.values:
             if variable.name in self.given:
                 self._store(variable, self.given[variable.name])
@@ -184,10 +188,9 @@ class HandRun:
     def _store(self, variable: HandVariable, array: Array) -> None:
         if array.shape != variable.shape:
             raise InputError(f"{variable.name!r} was given shape {array.shape}", expected=f"{variable.shape}")
-        if not np.can_cast(array.dtype, variable.dtype, "same_kind"):
-            raise InputError(
-                f"{variable.name!r} was given {array.dtype}", expected=f"numbers that {variable.dtype} holds"
-            )
+        outside = not_held(array, variable.dtype)
+        if outside is not None:
+            raise InputError(f"{variable.name!r} was given {outside}", expected=f"numbers that {variable.dtype} holds")
         self.values[variable] = array.astype(variable.dtype).reshape(-1)
 
     def run(self, step: hand.Step) -> None:
@@ -222,7 +225,8 @@ class HandRun:
 
     def write(self, tensor: Tensor, values: Array) -> None:
         """Store elements, cast to the variable's type."""
-        self.values[tensor.variable][tensor.flat()] = values.astype(tensor.dtype)
+        with np.errstate(all="ignore"):  # what a type cannot hold stops nothing either
+            self.values[tensor.variable][tensor.flat()] = values.astype(tensor.dtype)
 
     def _compute(self, step: hand.ComputeSet) -> None:
         """All vertices read before any writes: they run at the same time."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from workbench.base.arrays import IntArray
 from workbench.base.checked import checked_methods
+from workbench.base.text import short
 from workbench.base.whole import MOST_EXACT, whole
 from workbench.engine.mapping import Mapping, by_hand, linear
 from workbench.engine.mapping.types import Linear, intern
@@ -161,13 +162,21 @@ class Tensor:
         listed = []
         for tile, given in pieces.items():
             check_tile(tile, count, f"{self.variable.name} is mapped to tile {tile!r}")
-            for piece in (given,) if isinstance(given, slice) else given:
-                first, stop, step = piece.indices(size)
-                if step != 1 or (piece.stop is not None and piece.stop > size):
-                    raise InputError(f"{piece} of variable {self.variable.name!r}", expected=f"slices of 0 to {size}")
-                listed.append((int(tile), first, stop))
+            for piece in given if isinstance(given, Iterable) else (given,):
+                listed.append((int(tile), *self._piece(piece, size)))
         self.variable.mapping = by_hand(self.variable.shape, listed)
         return self
+
+    def _piece(self, piece: Any, size: int) -> tuple[int, int]:
+        """First and last + 1 element of a slice of the flat variable; an error for what is none or leaves it."""
+        found = indices(piece, size) if isinstance(piece, slice) else None
+        if found is None or found[2] != 1 or max(piece.start or 0, piece.stop or 0) > size:
+            raise InputError(
+                f"a piece of variable {self.variable.name!r} is {short(piece)}",
+                expected=f"slices of 0 to {size}",
+                todo="write {tile: slice(first, stop)}, or a list of slices for a tile",
+            )
+        return found[:2]
 
     def _mappable(self) -> None:
         if not self.whole:
@@ -187,13 +196,14 @@ class Tensor:
         shape, strides, offset = [], [], self.offset
         for part, size, stride in zip(keys, self.shape, self.strides, strict=True):
             if isinstance(part, slice):
-                first, stop, step = part.indices(size)
-                if step < 1:
-                    raise InputError(f"a slice of {self} with step {step}", expected="a positive step")
+                found = indices(part, size)
+                if found is None or found[2] < 1:
+                    raise InputError(f"{part} of {self}", expected="whole numbers, and a positive step")
+                first, stop, step = found
                 shape.append(len(range(first, stop, step)))
                 strides.append(stride * step)
                 offset += first * stride
-            elif isinstance(part, (int, np.integer)) and -size <= part < size:
+            elif isinstance(part, (int, np.integer)) and not isinstance(part, bool) and -size <= part < size:
                 offset += (int(part) % size) * stride
             else:
                 raise InputError(f"index {part!r} into {self}", expected=f"integers below {size}, or slices")
@@ -203,6 +213,14 @@ class Tensor:
         return f"{self.variable.name}: {self.dtype}[{','.join(map(str, self.shape))}]"
 
     __repr__ = __str__
+
+
+def indices(part: slice, size: int) -> tuple[int, int, int] | None:
+    """First, last + 1 and step of a slice of so many elements; None where it is of no whole numbers, or steps by 0."""
+    try:
+        return part.indices(size)
+    except (TypeError, ValueError):
+        return None
 
 
 def check_tile(tile: Any, tiles: int, what: str) -> None:

@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from workbench.base.dtypes import HAND_WORDS
 from workbench.base.identity import each_once
@@ -62,7 +63,7 @@ def make_vertex(
     codelet = _codelet(name)
     tensors = {key: value for key, value in fields.items() if isinstance(value, Tensor)}
     known = _SETTINGS.get(name, ())
-    settings = {key: _number(name, key, value) for key, value in fields.items() if key in known}
+    settings = {key: _number(name, key, value, tensors) for key, value in fields.items() if key in known}
     given = {key: value for key, value in fields.items() if key not in tensors and key not in known}
     read, written = _edges(name, tensors)
     if tensors and not written and writes is None:
@@ -85,10 +86,41 @@ def make_vertex(
     )
 
 
-def _number(name: str, key: str, value: Any) -> Any:
-    if isinstance(value, bool | int | float | np.number | np.bool_):
-        return value
-    raise InputError(f"{name} is given {key}={short(value)}", expected="a number")
+def _number(name: str, key: str, value: Any, tensors: Named[str, Tensor]) -> Any:
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, bool | int | float):
+        raise InputError(f"{name} is given {key}={short(value)}", expected="a number")
+    for tensor in tensors.values():
+        if not_held(np.asarray(_of_type(tensor.dtype, plain)), tensor.dtype) is not None:
+            raise InputError(f"{name} is given {key}={short(value)}", expected=f"a number that {tensor.dtype} holds")
+    return value
+
+
+def _of_type(dtype: str, value: bool | int | float) -> bool | int | float:
+    """A number as one of the type's kind where it is one: 2.0 is a whole number, 1 is yes."""
+    if dtype == "bool":
+        return bool(value) if value in (0, 1) else value
+    if np.dtype(dtype).kind == "f":
+        return float(value) if abs(value) < 2**1_000 else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def not_held(array: npt.NDArray[Any], dtype: str) -> str | None:
+    """What of an array a type does not hold: its kind, or the first number out of range; None where all are held.
+
+    Floats are rounded; a finite one that would be infinite is not held. Of whole numbers none comes as another.
+    """
+    held = np.dtype(dtype)
+    if held.kind == "b" or array.dtype.kind == "b":
+        return None if np.can_cast(array.dtype, held, "same_kind") else str(array.dtype)
+    if array.dtype.kind not in "iuf" or (held.kind in "iu" and array.dtype.kind == "f"):
+        return str(array.dtype)
+    if held.kind == "f":
+        with np.errstate(over="ignore"):
+            outside = np.isfinite(array) & np.isinf(array.astype(held))
+    else:
+        outside = (array > np.iinfo(held).max) | (array < np.iinfo(held).min)
+    return str(array[outside].flat[0]) if outside.any() else None
 
 
 def _codelet(name: str) -> vertices.Codelet:
