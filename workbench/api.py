@@ -190,6 +190,10 @@ def diagnose(
     from workbench.sweeps.measure import measure_on
     from workbench.widgets.growing import growing
 
+    if isinstance(executable, Profile):
+        _refuse_of_a_profile(
+            ipus=ipus, compiles=compiles, seconds=seconds, executor=executor, progress=progress, heard=heard
+        )
     most = min(_MOST_IPUS, number_of_ipus()) if ipus is None else whole("ipus", ipus)
     if ipus is not None and isinstance(executable, Executable):
         check_ipus(most, executable.request.target, what="diagnose: fixes on all of ipus")
@@ -210,6 +214,17 @@ def diagnose(
             measure=measure,
             width=width,
         )
+
+
+def _refuse_of_a_profile(**given: Any) -> None:
+    """An `InputError` for an argument about compiles where there are none: a profile is only estimated."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"{name} is given, and what is diagnosed is a profile, of which nothing is compiled",
+                expected="besides keep_numbers and levers: nothing",
+                todo=f"leave {name} out, or give what wb.compile returned",
+            )
 
 
 _MOST_IPUS = 16  # of a fix that nobody set a bound for
@@ -235,6 +250,11 @@ def compare_schedules(
     from workbench.profiler.advice.schedules import compare_schedules as run
 
     check_names("wb.compare_schedules", arguments, _COMPILED_WITH)
+    if arguments.get("pipeline_schedule") is not None:
+        raise InputError(
+            "pipeline_schedule is given, and wb.compare_schedules varies it",
+            todo="give those to compare as schedules=, and leave pipeline_schedule out",
+        )
     progress = arguments.pop("progress", None)
     if (found := _is_auto(arguments.get("stages"))) and ipus is None:
         raise InputError("stages is 'auto', and ipus is not given", todo="give ipus=, the number of stages to find")
@@ -340,6 +360,9 @@ def plan(
     from workbench.ipu import devices
     from workbench.splits.plan import plan as find
 
+    found = next((name for name in arguments if name in _PLANNED), None)
+    if found is not None:
+        raise InputError(f"{found} is given, and wb.plan finds it", todo=f"leave {found} out")
     check_names("wb.plan", arguments, tuple(name for name in _COMPILED_WITH if name not in _PLANNED))
     before = devices.current()
     described = devices.use(system) if system is not None else before

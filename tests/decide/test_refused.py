@@ -105,7 +105,7 @@ CONTRADICTIONS: list[tuple[Callable[..., Any], Any, str]] = [
     (diagnose, {"keep_numbers": "exact", "levers": ["half_precision"]}, "none of the levers that are named keeps"),
     (autosplit, {"ipus": 2, "stages": [0, 0, 1, 1]}, "stages is given, and wb.autosplit finds them"),
     (fewest, {"stages": [0, 0, 1, 1]}, "stages is given, and wb.fewest_ipus finds them"),
-    (plan, {"stages": [0, 0, 1, 1]}, "wb.plan has no argument 'stages'"),
+    (plan, {"stages": [0, 0, 1, 1]}, "stages is given, and wb.plan finds it"),
     (plan, {"mode": "inference"}, "mode is 'inference', and wb.plan is for training"),
     (plan, {"batch_size": 3}, "8 samples are no multiple"),
 ]

@@ -52,7 +52,11 @@ def _stages(name: str, value: Any) -> Any:
         example += f", or {name}=wb.autosplit(model, {value})"
     held = getattr(value, "stages", None)  # those of a split
     found = _several(name, held if isinstance(held, list | tuple) else value, example)
-    return [each if isinstance(each, str | bool) else whole("a stage", each, least=0) for each in found]
+    try:
+        return [each if isinstance(each, str | bool) else whole("a stage", each, least=0) for each in found]
+    except InputError as error:
+        todo = f"write {name}=[0, 0, 1], a stage for each layer, or the names of the layers to cut after"
+        raise InputError(error.what, expected=error.expected, todo=todo) from None
 
 
 def several_inputs(value: Any) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from workbench.base.text import short
+from workbench.base.text import meant, short
 from workbench.base.units import bytes_text, cycles_text, percent_text, things_text
 from workbench.base.whole import whole
 from workbench.errors import InputError
@@ -41,6 +41,7 @@ from workbench.profiler.report import Report, face, records, text_table
 COMPILES = 24
 SHOWN = 8  # rows of the text; the table has them all
 STAGES = "stages"
+_STAGES_TITLE = "pipeline stages"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +279,10 @@ def diagnose(
     ladders, skipped = _ladders(found, situation, keep_numbers)
     if levers is not None:
         _check_allowed(ladders, keep_numbers)
+    named = levers is not None and STAGES in ((levers,) if isinstance(levers, str) else levers)
     if request is None:
+        if named:
+            skipped.append((_STAGES_TITLE, "only what was compiled can be cut"))
         singles = [parts[0] for parts in candidates(ladders, keep_numbers) if len(parts) == 1]
         fixes = [] if profile.fits else sorted((_estimate(each, None) for each in singles), key=_by_estimate)
         return Diagnosis(profile=profile, fixes=tuple(fixes), skipped=tuple(skipped), estimated=True)
@@ -291,10 +295,12 @@ def diagnose(
         measure=measure,
         width=width,
     )
-    named = levers is None or STAGES in ((levers,) if isinstance(levers, str) else levers)
-    staged = split is not None and named and most > profile.ipus and _may_stage(request, situation)
+    without = _why_no_stages(request, situation, most) if levers is None or named else "it is not named"
+    staged = split is not None and not without
     stages = partial(with_stages, trial, split, situation, most, keep_numbers) if split and staged else None
-    _search(trial, situation, ladders, keep_numbers, every=levers is None, stages=stages)
+    cut = _search(trial, situation, ladders, keep_numbers, every=levers is None, stages=stages)
+    if named and not cut:
+        skipped.append((_STAGES_TITLE, without or "something fits well on the program's own IPUs"))
     if trial.left_out:
         skipped.append((things_text(trial.left_out, "combination"), "none promised more, or the compiles were used up"))
     return _diagnosis(trial, skipped, ended=True)
@@ -369,24 +375,33 @@ def _search(
     *,
     every: bool,
     stages: Callable[[], None] | None,
-) -> None:
+) -> bool:
     """Levers on the program's own IPUs, then stages where they are wanted, then the levers with what was learned.
+    Whether stages were.
 
     `every`: no levers were named, so those of the last are left for the last.
     """
     allowed = [changes for changes in ladders if not every or changes[0].lever not in LAST]
     found = candidates(allowed, keep_numbers, situation.takes_parts)
+    cut = False
     if stages is not None:
         trial.run(found, trial.budget.compiles // 2)
-        if wanted(trial):
+        cut = wanted(trial)
+        if cut:
             stages()
     trial.run(found, trial.budget.left)
     if len(allowed) < len(ladders) and not isfinite(trial.best):
         trial.run(candidates(ladders, keep_numbers, situation.takes_parts), trial.budget.left)
+    return cut
 
 
-def _may_stage(request: Any, situation: Situation) -> bool:
-    return getattr(request, "stages", None) is None and not situation.fixed_inputs and situation.layers > 1
+def _why_no_stages(request: Any, situation: Situation, most: int) -> str:
+    """Why a program is cut into none; empty where it may be."""
+    if getattr(request, "stages", None) is not None:
+        return "the program has stages"
+    if situation.fixed_inputs or situation.layers <= 1:
+        return "there are no layers to cut between"
+    return "" if most > situation.profile.ipus else f"ipus is {most}, as many as the program is on"
 
 
 def _levers(names: Any) -> list[Lever]:
@@ -394,7 +409,12 @@ def _levers(names: Any) -> list[Lever]:
     wanted = tuple(LEVERS) if names is None else (names,) if isinstance(names, str) else names
     for name in wanted if isinstance(wanted, list | tuple) else (wanted,):
         if not isinstance(name, str) or (name not in LEVERS and name != STAGES):
-            raise InputError(f"unknown lever {name!r} in levers", expected=f"any of: {', '.join((*LEVERS, STAGES))}")
+            known = (*LEVERS, STAGES)
+            raise InputError(
+                f"unknown lever {short(name)} in levers",
+                expected=f"any of: {', '.join(known)}",
+                todo=meant(name, known),
+            )
     if not wanted:
         raise InputError("levers is empty", expected=f"any of: {', '.join((*LEVERS, STAGES))}", todo="leave levers out")
     return [LEVERS.get(name) for name in dict.fromkeys(wanted) if name != STAGES]
