@@ -66,8 +66,8 @@ def processes(count: int) -> Any:
 
 
 def check_executor(executor: Any) -> None:
-    """An `InputError` for what has no `submit`."""
-    if executor is not None and not callable(getattr(executor, "submit", None)):
+    """An `InputError` for what has no `submit`, and for a class of executors."""
+    if executor is not None and (isinstance(executor, type) or not callable(getattr(executor, "submit", None))):
         raise InputError(
             f"executor is {executor!r}",
             expected="an executor of concurrent.futures, or Dask's client.get_executor()",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from workbench.base.text import short
+from workbench.base.text import meant, short
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.sweeps.points import kinds_of
@@ -68,13 +70,26 @@ UNFIT = 1e15
 
 def _objective(objective: Any) -> Callable[[Profile], float]:
     if callable(objective):
-        return lambda profile: float(objective(profile))
+        return partial(_number_of, objective)
     if not isinstance(objective, str) or objective not in OBJECTIVES:
         raise InputError(
             f"objective is {objective!r}",
             expected=f"one of: {', '.join(OBJECTIVES)}, or a function of a profile, less being better",
+            todo=meant(objective, OBJECTIVES),
         )
     return OBJECTIVES[objective]
+
+
+def _number_of(objective: Callable[[Profile], Any], profile: Profile) -> float:
+    """What the user's own function says of a profile."""
+    found = objective(profile)
+    try:
+        number = math.nan if isinstance(found, str | bytes) else float(found)
+    except (TypeError, ValueError):
+        number = math.nan
+    if math.isnan(number):
+        raise InputError(f"objective gave {short(found)} for a profile", expected="a number, less being better")
+    return number
 
 
 def _checked(space: Any) -> dict[str, Callable[[Any, str], Any]]:

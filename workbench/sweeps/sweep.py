@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from workbench.base.text import short, shown
+from workbench.base.text import meant, short, shown
 from workbench.base.units import bytes_text, cycles_text, things_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.executable import cache
@@ -176,11 +176,13 @@ def sweep(
 ) -> Sweep:
     """Compile a source at every point of a grid: see `wb.sweep`."""
     check_executor(executor)
-    wanted = {**MEASURED, **_columns(columns)}
+    more = _columns(columns)
+    wanted = {**MEASURED, **more}
     if made_by_hand(source):
         raise InputError("a program made by hand has no arguments to sweep", todo="make a program for each point")
     points = points_of(grid)
     kinds = kinds_of(points, source)
+    _check_apart(more, kinds)
     asked = checked_requests(source, points, kinds, arguments)
     running = _Running(points=points, requests=asked, store=Store(folder), wanted=wanted, progress=progress)
     runner = Runner(executor=executor)
@@ -221,12 +223,27 @@ def _columns(columns: Any) -> dict[str, Callable[[Profile], Any]]:
     found: dict[str, Callable[[Profile], Any]] = {}
     for name, read in named.items():
         if isinstance(read, str) and not read.startswith("_") and hasattr(Profile, read):
-            found[str(name)] = attrgetter(read)
+            found[str(name)] = MEASURED[read] if name == read and read in MEASURED else attrgetter(read)
         elif callable(read):
             found[str(name)] = read
         else:
-            raise InputError(f"the column {name!r} is {read!r}", expected="a name of Profile, or a function of one")
+            raise InputError(
+                f"the column {name!r} is {read!r}",
+                expected="a name of Profile, or a function of one",
+                todo=meant(read, [each for each in dir(Profile) if not each.startswith("_")]),
+            )
     return found
+
+
+def _check_apart(columns: Mapping[str, Callable[[Profile], Any]], axes: Collection[str]) -> None:
+    """An `InputError` for a column that would hide one that each sweep has."""
+    for name, read in columns.items():
+        if name in axes or name in ("compile_seconds", "problem") or MEASURED.get(name, read) is not read:
+            raise InputError(
+                f"the column {name!r} is called as one of the sweep's own",
+                expected=f"none of: {', '.join([*axes, *MEASURED, 'compile_seconds', 'problem'])}",
+                todo="give it another name",
+            )
 
 
 def _names(columns: Any) -> Sequence[str]:
