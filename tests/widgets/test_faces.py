@@ -15,9 +15,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.widgets.evil import evil_profile
 from tests.widgets.large import large_profile
+from workbench.errors import InputError
 from workbench.profiler.export import html
 from workbench.profiler.report import face
 from workbench.widgets import linked
@@ -198,3 +200,12 @@ def test_png_is_a_picture() -> None:
     assert image.size == (3, 1)
     assert image.getpixel((0, 0)) == (0x0D, 0x27, 0x48, 255)
     assert image.getpixel((2, 0)) == (0xFD, 0xF3, 0xA6, 255)
+
+
+def test_a_near_view_is_asked_for_and_a_list_is_told_apart() -> None:
+    profile = handmade_profile()
+    with pytest.raises(InputError, match=r"there is no view 'livenes'\. .* did you mean 'liveness'\?"):
+        wb.views(profile, "livenes")
+    names: Any = ["liveness", "trace"]
+    with pytest.raises(InputError, match=r"To mend it: give each name by itself: wb\.views\(profile, \*names\)\."):
+        wb.views(profile, names)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from workbench.base.checked import bound
+from workbench.base.text import meant, short
 from workbench.base.whole import whole
 from workbench.errors import InputError
 
@@ -156,8 +157,12 @@ class Target:
         declared = {each.name: each for each in dataclasses.fields(self)}
         for name in changes:
             if name not in declared or name == "architecture":  # a word for the machine, on which nothing depends
-                known = ", ".join(["bytes_per_tile", *(each for each in declared if each != "architecture")])
-                raise InputError(f"a target has no field {name!r} to change", expected=f"one of: {known}")
+                known = ["bytes_per_tile", *(each for each in declared if each != "architecture")]
+                raise InputError(
+                    f"a target has no field {name!r} to change",
+                    expected=f"one of: {', '.join(known)}",
+                    todo=meant(name, known),
+                )
         changes = {name: _checked(declared[name], value) for name, value in changes.items()}
         if bytes_per_tile is not None:
             if "memory" in changes:
@@ -275,7 +280,9 @@ targets: Mapping[str, Target] = {
 def target(name: str = "ipu2", *, tiles_per_ipu: int | None = None) -> Target:
     """The target of this name, with fewer tiles if asked (1 to all of them; 0 or None: all)."""
     if not isinstance(name, str) or name not in targets:
-        raise InputError(f"unknown target {name!r}", expected=f"one of: {', '.join(targets)}")
+        raise InputError(
+            f"unknown target {short(name)}", expected=f"one of: {', '.join(targets)}", todo=meant(name, targets)
+        )
     found = targets[name]
     if tiles_per_ipu is None:
         return found

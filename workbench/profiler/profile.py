@@ -15,6 +15,7 @@ import pandas as pd
 
 from workbench.base.arrays import IntArray
 from workbench.base.categories import MEMORY_CATEGORIES
+from workbench.base.checked import bound
 from workbench.base.units import count_text
 from workbench.base.whole import whole
 from workbench.errors import InputError, WorkbenchError
@@ -271,6 +272,7 @@ class Profile(Offers):
         """The executed program with its costs, from which windows are unrolled."""
         return timeline_of(self)
 
+    @bound
     def blocks(
         self,
         ipu: int | None = None,
@@ -293,6 +295,7 @@ class Profile(Offers):
         found, left = blocks(self, ipu, *window, whole("max_rows", max_rows, least=0))
         return told_cut(found, left, asked=max_rows != MOST_ROWS)
 
+    @bound
     def live_variables(self, step: int, ipu: int | None = None, tile: int | None = None) -> pd.DataFrame:
         """Variables live at a program step, those that come and go first, then by bytes.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.base.checked import called, checked_methods
@@ -63,7 +64,7 @@ class Report:
     @paused_collection()
     def widget(self, **options: Any) -> Any:
         """The live view."""
-        return called(f"the view of {self.name}", face(self.name).widget, self, **options)
+        return called(f"the view of {self.name}", partial(face(self.name).widget, self), **options)
 
     def __str__(self) -> str:
         return shown(self.to_text(), keep="\n")

@@ -9,6 +9,7 @@ from typing import Any
 import ipywidgets
 import traitlets
 
+from workbench.base.text import meant, short
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
@@ -154,7 +155,9 @@ def names_of(*names: str) -> tuple[str, ...]:
     for name in names:
         if not isinstance(name, str) or name not in name_of:
             expected = ", ".join(sorted(each.short or each.name for each in known))
-            raise InputError(f"there is no view {name!r}", expected=f"one of: {expected}")
+            several = isinstance(name, list | tuple | set)
+            todo = "give each name by itself: wb.views(profile, *names)" if several else meant(name, name_of)
+            raise InputError(f"there is no view {short(name)}", expected=f"one of: {expected}", todo=todo)
     return tuple(name_of[name] for name in names)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from workbench.base.text import shown
-from workbench.errors import InputError
+from workbench.errors import InputError, WorkbenchError
 from workbench.profiler.export.chrome_trace import to_chrome_trace
 from workbench.profiler.export.csv import as_csv, read_csv, tables_of
 from workbench.profiler.profile import Profile
@@ -106,7 +107,13 @@ def test_a_trace_of_too_many_files_is_refused_with_a_window_that_fits(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "window", [{"cycles_from": -1}, {"cycles_from": "0"}, {"cycles_from": 9, "cycles_to": 8}, {"events_per_file": 0}]
+    "window",
+    [
+        {"cycles_from": -1},
+        {"cycles_from": "0"},
+        {"cycles_from": 9, "cycles_to": 8},
+        {"events_per_file": 0},
+    ],
 )
 def test_a_window_that_is_none_is_refused(window: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(InputError, match=next(name for name in reversed(window))):
@@ -142,3 +149,26 @@ def test_a_graph_has_every_operator_and_leads_from_writers_to_readers(profile: P
             assert source in nodes
             assert (source, True, variable) in does
             assert (name, False, variable) in does
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (
+            lambda profile: profile.to_html(),
+            "to_html: missing a required argument: 'path'.",
+        ),
+        (lambda profile: profile.to("csv", "a", "b"), "Expected: arguments of to_csv(folder)."),
+        (
+            lambda profile: profile.save(),
+            "path'. Expected: arguments of save(path).",
+        ),
+        (lambda profile: profile.live_variables(stp=0), "live_variables: missing a required argument: 'step'. "),
+        (lambda profile: profile.to("htm", "a"), "To mend it: did you mean 'html'?"),
+        (lambda profile: profile.memory.widget(ipu=0), "Expected: arguments of the view of memory(selection=None)."),
+    ],
+)
+def test_a_call_is_told_as_a_user_types_it(call: Callable[[Any], Any], told: str) -> None:
+    with pytest.raises(WorkbenchError) as caught:
+        call(handmade_profile())
+    assert told in str(caught.value)
