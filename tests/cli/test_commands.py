@@ -82,7 +82,8 @@ def test_source_is_a_name_or_an_object(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     assert load_source("resnet50") == "resnet50"
     assert load_source("source_for_cli:build")() == 3
-    with pytest.raises(InputError, match=r"^module 'source_for_cli' has no 'built'\. Expected: one of: build\.$"):
+    told = r"^module 'source_for_cli' has no 'built'\. Expected: one of: build\. .* did you mean 'build'\?"
+    with pytest.raises(InputError, match=told):
         load_source("source_for_cli:built")
     with pytest.raises(InputError, match=r"^no module 'no_such_module'"):
         load_source("no_such_module:build")

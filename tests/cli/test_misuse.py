@@ -14,6 +14,7 @@ import pytest
 
 from tests.profiler.handmade import handmade_profile
 from workbench.cli.commands import outcome_of
+from workbench.cli.given import read_options
 from workbench.cli.parser import parser
 
 MODULES = {
@@ -62,6 +63,7 @@ MISUSES: dict[str, dict[str, list[str]]] = {
     **{f"config {name}": with_words("--config", name) for name in ("nosuch.json", "c.yaml", "c.json/x.json")},
     **{f"config {name}": with_words("--config", f"{name}.json") for name in ("nested", "half", "list", "fifo", "raw")},
     **{f"config {name}": with_words("--config", f"{name}.json") for name in ("unknown", "reaching", "kind", "long")},
+    **{f"config {name}": with_words("--config", f"{name}.json") for name in ("twice", "dotted")},
     "config toml": with_words("--config", "nested.toml"),
     **{f"html {path}": with_words("--html", path, commands=["profile"]) for path in NO_FILES},
     **{f"junit {path}": with_words("--junit", path, commands=JUNIT) for path in NO_FILES},
@@ -103,6 +105,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (folder / f"{name}_for_misuse.py").write_text(text)
     nested, options = '{"a": ' * 20_000 + "1" + "}" * 20_000, {"unknown": '{"matmuls": {"speed": 1}}'}
     options |= {"half": "{", "list": "[1]", "nested": nested, "reaching": '{"__class__.freeze": 1}'}
+    options |= {"twice": '{"auto_select_ipus": 1, "auto_select_ipus": 1}'}
+    options |= {"dotted": '{"ipu_model.tiles_per_ipu": 64, "ipu_model": {"tiles_per_ipu": 64}}'}
     options |= {"kind": '{"auto_select_ipus": "many"}', "long": f'{{"{"n" * 20_000}": 1}}'}
     for name, text in options.items():
         (folder / f"{name}.json").write_text(text)
@@ -178,3 +182,63 @@ def test_a_module_that_raises_is_told_with_where(place: Path) -> None:
     assert code == 2
     assert 'broken_for_misuse.py", line 1' in said
     assert said.endswith("raised ModuleNotFoundError: No module named 'nosuch_of_mine'.\n")
+
+
+TOLD: dict[str, tuple[list[str], str]] = {
+    "a near command": (["profil", "mlp"], "did you mean 'profile'? (workbench --help lists what there is)"),
+    "a near option": (
+        ["profile", "mlp", "--batchsize", "4"],
+        "workbench profile: unrecognized arguments: --batchsize 4; did you mean '--batch-size'? "
+        "(workbench profile --help lists what there is)",
+    ),
+    "a near choice": (["diagnose", "mlp", "--keep-numbers", "exac"], "did you mean 'exact'?"),
+    "no whole number": (["profile", "mlp", "--batch-size", "2.5"], "--batch-size: '2.5' is no whole number"),
+    "no seconds": (["diagnose", "mlp", "--seconds", "soon"], "--seconds: 'soon' is no number of seconds"),
+    "a page of no name": (["profile", "mlp", "--html", ""], "argument --html: '' is no path"),
+    "a folder of no name": (["sweep", "mlp", "--axis", "mode=1", "--folder", ""], "argument --folder: '' is no path"),
+    "one file for two": (["profile", "mlp", "--html", "a", "--save", "./a"], "--save and --html are both 'a'."),
+    "the table over": (
+        ["sweep", "mlp", "--axis", "mode=1", "--csv", "a", "--junit", "a"],
+        "--junit and --csv are both",
+    ),
+    "over the options": (
+        ["plan", "mlp", "--global-batch", "4", "--config", "half.json", "--junit", "half.json"],
+        "--junit and --config are both 'half.json'. Expected: a file for each.",
+    ),
+    "over the profile": (
+        ["compare", "half.json", "whole.wbprofile", "--junit", "whole.wbprofile"],
+        "--junit and B are both 'whole.wbprofile'.",
+    ),
+    "over the notebook": (
+        ["lab", "--headless", "--notebook", "lesson.ipynb", "--html", "lesson.ipynb"],
+        "--html and --notebook are both 'lesson.ipynb'.",
+    ),
+    "options twice": (["profile", "mlp", "--config", "twice.json"], "'twice.json': 'auto_select_ipus' is given twice."),
+    "options in two ways": (["profile", "mlp", "--config", "dotted.json"], "ipu_model.tiles_per_ipu is given twice."),
+    "no options": (["profile", "mlp", "--config", "nosuch.json"], "cannot read 'nosuch.json': No such file or direct"),
+    "a list of options": (["profile", "mlp", "--config", "list.json"], "'list.json' holds [1]. Expected: a table"),
+    "a near builder": (["profile", "sound_for_misuse:built"], "To mend it: did you mean 'build'?"),
+    "a file for a module": (["profile", "mine.py:build"], "To mend it: leave .py out: mine:NAME."),
+    "two of an axis": (["sweep", "mlp", "--axis", "mode=1", "--axis", "mode=2"], "give its values in one --axis."),
+}
+
+
+@pytest.mark.parametrize("misuse", TOLD)
+def test_what_was_wrong_is_told(place: Path, misuse: str) -> None:
+    words, told = TOLD[misuse]
+    before = {name: (place / name).read_bytes() for name in ("whole.wbprofile", "half.json", "lesson.ipynb")}
+    code, said = ended(words)
+    assert code == 2
+    assert told in said
+    assert {name: (place / name).read_bytes() for name in before} == before
+
+
+def test_an_argument_that_is_to_be_left_out_is_spelled_as_the_command_does(place: Path) -> None:
+    code, said = ended(["sweep", "mlp", "--axis", "batch_size=1,2", "--batch-size", "4"])
+    assert code == 2
+    assert said.endswith("To mend it: leave --batch-size out.\n")
+
+
+def test_the_ending_of_a_file_of_options_may_be_large(tmp_path: Path) -> None:
+    (tmp_path / "MINE.JSON").write_text('{"auto_select_ipus": 2}')
+    assert read_options(tmp_path / "MINE.JSON") == {"auto_select_ipus": 2}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import re
 import traceback
 from collections.abc import Collection
@@ -46,6 +47,7 @@ def spelled(text: str, arguments: argparse.Namespace) -> str:
     told, mend, todo = text.partition("To mend it: ")
     for name in (each for each in _SPELLED if each in vars(arguments)):
         option = f"--{name.replace('_', '-')}"
+        todo = re.sub(rf"\bleave {name} out", f"leave {option} out", todo)
         todo = re.sub(rf"\b{name}=('?)(\w+)\1", rf"{option} \2", todo).replace(f"{name}=", option)
     return f"{told}{mend}{todo}"
 
@@ -59,6 +61,7 @@ def run_lab(arguments: argparse.Namespace) -> Outcome:
     """`workbench lab`."""
     from workbench import lab
 
+    refuse_one_for_two(arguments)
     try:
         lab.lab(arguments.notebook, arguments.html, headless=True if arguments.headless else None)
     except lab.NotebookError as error:
@@ -68,7 +71,7 @@ def run_lab(arguments: argparse.Namespace) -> Outcome:
 
 def run_profile(arguments: argparse.Namespace) -> Outcome:
     """`workbench profile`: 0 when the model fits, 1 when it does not."""
-    refuse_no_files(arguments.html, arguments.save, arguments.junit)
+    refuse_no_files(arguments)
     given, source = asked(arguments)
     profile = notebook_calls().profile(source, **given)
     if arguments.html:
@@ -83,7 +86,7 @@ def run_profile(arguments: argparse.Namespace) -> Outcome:
 
 def run_diagnose(arguments: argparse.Namespace) -> Outcome:
     """`workbench diagnose`: 0 when the model fits as it is or with the best fix, 1 when nothing makes it fit."""
-    refuse_no_files(arguments.junit)
+    refuse_no_files(arguments)
     given, source = asked(arguments)
     api = notebook_calls()
     executable = api.compile(source, **given)
@@ -100,7 +103,7 @@ def run_diagnose(arguments: argparse.Namespace) -> Outcome:
 
 def run_autosplit(arguments: argparse.Namespace) -> Outcome:
     """`workbench autosplit`: 0 when the split found fits, 1 when none does."""
-    refuse_no_files(arguments.junit)
+    refuse_no_files(arguments)
     given, source = asked(arguments)
     split = notebook_calls().autosplit(source, arguments.ipus, compiles=arguments.compiles, **given)
     return ended(arguments, split, split.fits)
@@ -108,7 +111,7 @@ def run_autosplit(arguments: argparse.Namespace) -> Outcome:
 
 def run_plan(arguments: argparse.Namespace) -> Outcome:
     """`workbench plan`: 0 when something fits the system, 1 when nothing does."""
-    refuse_no_files(arguments.junit)
+    refuse_no_files(arguments)
     given, source = asked(arguments)
     plan = notebook_calls().plan(
         source,
@@ -124,7 +127,7 @@ def run_sweep(arguments: argparse.Namespace) -> Outcome:
     """`workbench sweep`: 0 when a point fits, 1 when none does."""
     from workbench.profiler.export.csv import as_csv
 
-    refuse_no_files(arguments.junit, arguments.csv)
+    refuse_no_files(arguments)
     axes = grid(arguments.axis)
     given, source = asked(arguments, axes)
     sweep = notebook_calls().sweep(
@@ -142,7 +145,7 @@ def run_sweep(arguments: argparse.Namespace) -> Outcome:
 
 def run_compare(arguments: argparse.Namespace) -> Outcome:
     """`workbench compare`: 1 when a `--fail-if` condition holds."""
-    refuse_no_files(arguments.junit)
+    refuse_no_files(arguments)
     gates = [Gate.parse(text) for text in arguments.fail_if]
     api = notebook_calls()
     try:
@@ -158,11 +161,30 @@ def run_compare(arguments: argparse.Namespace) -> Outcome:
     return Outcome(code=DOES_NOT_FIT if failed else FITS, result=result, complaint="\n".join(failed))
 
 
-def refuse_no_files(*paths: Path | None) -> None:
+_READ, _WRITTEN = ("config", "before", "after", "notebook"), ("html", "save", "csv", "junit")
+_IN_HELP = {"before": "A", "after": "B"}
+
+
+def refuse_no_files(arguments: argparse.Namespace) -> None:
     """An `InputError` for a place where no file can be written, before an hour of compiling."""
-    for path in paths:
+    for name in _WRITTEN:
+        path = getattr(arguments, name, None)
         if path is not None:
             refuse_no_file(path)
+    refuse_one_for_two(arguments)
+
+
+def refuse_one_for_two(arguments: argparse.Namespace) -> None:
+    """An `InputError` for a file that is to be written and has another argument too, which would be written over."""
+    named: dict[str, str] = {}
+    for name in (*_READ, *_WRITTEN):
+        path = getattr(arguments, name, None)
+        if path is None:
+            continue
+        told, place = _IN_HELP.get(name, f"--{name}"), os.path.realpath(path)
+        if name in _WRITTEN and place in named:
+            raise InputError(f"{told} and {named[place]} are both {str(path)!r}", expected="a file for each")
+        named[place] = told
 
 
 def asked(arguments: argparse.Namespace, varied: Collection[str] = ()) -> tuple[dict[str, Any], Any]:

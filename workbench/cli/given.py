@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from workbench.base.text import meant
+from workbench.base.text import meant, short
 from workbench.errors import InputError, OptionValueError
 
 
@@ -36,8 +36,9 @@ def load_source(text: str) -> Any:
         )
     module = imported(module_name)
     if not hasattr(module, name):
-        public = ", ".join(each for each in vars(module) if not each.startswith("_")) or "nothing"
-        raise InputError(f"module {module_name!r} has no {name!r}", expected=f"one of: {public}")
+        public = [each for each in vars(module) if not each.startswith("_")]
+        expected = f"one of: {', '.join(public) or 'nothing'}"
+        raise InputError(f"module {module_name!r} has no {name!r}", expected=expected, todo=meant(name, public))
     return getattr(module, name)
 
 
@@ -54,7 +55,10 @@ def imported(module_name: str) -> Any:
     except Exception as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and (module_name + ".").startswith(missing + "."):
-            raise InputError(f"no module {module_name!r}", expected="MODULE:NAME, importable from here") from None
+            todo = f"leave .py out: {module_name.removesuffix('.py')}:NAME" if module_name.endswith(".py") else ""
+            raise InputError(
+                f"no module {module_name!r}", expected="MODULE:NAME, importable from here", todo=todo
+            ) from None
         trace = traceback.format_exc()
         raise ModelError(f"module {module_name!r} raised {type(error).__name__}: {error}", trace) from error
 
@@ -64,8 +68,8 @@ MOST_BYTES = 1 << 20  # of a file of options; all there are fit into a few thous
 
 def read_options(path: Path) -> dict[str, Any]:
     """The options in a JSON or TOML file, nested or under dotted names."""
-    readers: dict[str, Callable[[str], Any]] = {".json": json.loads, ".toml": tomllib.loads}
-    reader = readers.get(path.suffix)
+    readers: dict[str, Callable[[str], Any]] = {".json": _read_json, ".toml": tomllib.loads}
+    reader = readers.get(path.suffix.lower())
     if reader is None:
         raise InputError(f"cannot read {str(path)!r} as a configuration", expected="a .json or .toml file")
     try:
@@ -75,14 +79,32 @@ def read_options(path: Path) -> dict[str, Any]:
             raise ValueError(f"it has more than {MOST_BYTES} bytes")
         options = reader(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot read {str(path)!r}: {error}") from None
+        raise InputError(f"cannot read {str(path)!r}: {getattr(error, 'strerror', None) or error}") from None
     if not isinstance(options, dict):
-        raise InputError(f"{str(path)!r} holds {type(options).__name__}", expected="a table of options")
+        raise InputError(f"{str(path)!r} holds {short(options)}", expected="a table of options")
     return options
 
 
-def assign_options(config: Any, options: dict[str, Any], prefix: str = "") -> None:
-    """Set each option on the configuration, declared ones only; a table under a category is descended into."""
+def _read_json(text: str) -> Any:
+    """What is written in JSON, in which a name stands once, as in TOML."""
+
+    def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in found:
+                raise ValueError(f"{name!r} is given twice")
+            found[name] = value
+        return found
+
+    return json.loads(text, object_pairs_hook=table)
+
+
+def assign_options(config: Any, options: dict[str, Any]) -> None:
+    """Set each option on the configuration, declared ones only and once; a table under a category is descended into."""
+    _assign(config, options, "", set())
+
+
+def _assign(config: Any, options: dict[str, Any], prefix: str, known: set[str]) -> None:
     for name, value in options.items():
         dotted = prefix + name
         try:
@@ -93,8 +115,11 @@ def assign_options(config: Any, options: dict[str, Any], prefix: str = "") -> No
         owner = functools.reduce(getattr, path, config)
         current = getattr(owner, last)
         if hasattr(current, "get_attribute_metadata") and isinstance(value, dict):
-            assign_options(config, value, f"{dotted}.")
+            _assign(config, value, f"{dotted}.", known)
             continue
+        if dotted in known:
+            raise OptionValueError(f"{dotted} is given twice", todo="give it once, under its dotted name or in a table")
+        known.add(dotted)
         new = as_option(dotted, value, current)
         if type(new) is not type(current) or new != current:  # a saved default of a deprecated option warns of nothing
             setattr(owner, last, new)
@@ -118,7 +143,7 @@ def grid(axes: list[str]) -> dict[str, list[Any]]:
     for text in axes:
         name, values = axis(text)
         if name in found:
-            raise InputError(f"the axis {name!r} is given twice", todo=f"give its values in one: {name}=VALUE,VALUE")
+            raise InputError(f"the axis {name!r} is given twice", todo="give its values in one --axis")
         found[name] = values
     return found
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
+from workbench.base.text import meant, short
 from workbench.cli import commands as does
 from workbench.cli.conditions import UNITS
 from workbench.cli.outcome import MISUSE
@@ -21,9 +23,26 @@ ENDINGS = (
 class Parser(argparse.ArgumentParser):
     """A parser that tells misuse in one line."""
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """The arguments; what is left over is told by the command it was given to."""
+        found, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            found.command_parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found
+
     def error(self, message: str) -> NoReturn:
-        """Say it and leave with code 2."""
-        self.exit(MISUSE, f"{self.prog}: {one_line(message)} ({self.prog} --help lists what there is)\n")
+        """Say it, with the name that was meant, and leave with code 2."""
+        near = self._near(message)
+        hint = f"; {near}" if near else ""
+        self.exit(MISUSE, f"{self.prog}: {one_line(message)}{hint} ({self.prog} --help lists what there is)\n")
+
+    def _near(self, message: str) -> str:
+        """What argparse does not ask: an option, a command or a choice that is close to the one that was given."""
+        choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        if choice is not None:
+            return meant(choice[1], re.findall(r"[\w-]+", choice[2]))
+        option = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+        return meant(option[1], re.findall(r"--[\w-]+", self.format_usage())) if option is not None else ""
 
 
 def add_model(command: argparse.ArgumentParser, *, mode: bool = True) -> None:
@@ -52,12 +71,35 @@ def add_model(command: argparse.ArgumentParser, *, mode: bool = True) -> None:
 
 def add_file(command: argparse.ArgumentParser, name: str, text: str, default: Path | None = None) -> None:
     """An option that takes the path of a file."""
-    command.add_argument(name, type=Path, metavar="FILE", default=default, help=text)
+    command.add_argument(name, type=path_of, metavar="FILE", default=default, help=text)
 
 
 def add_count(command: argparse.ArgumentParser, name: str, text: str, **more: Any) -> None:
     """An option that takes a whole number."""
-    command.add_argument(name, type=int, metavar="N", help=text, **more)
+    command.add_argument(name, type=whole_of, metavar="N", help=text, **more)
+
+
+def path_of(text: str) -> Path:
+    """The path of a file or folder; that of no letters is none, and would be the current folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("'' is no path")
+    return Path(text)
+
+
+def whole_of(text: str) -> int:
+    """A whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{short(text)} is no whole number") from None
+
+
+def seconds_of(text: str) -> float:
+    """A number of seconds."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{short(text)} is no number of seconds") from None
 
 
 def add_lab(commands: Commands) -> None:
@@ -87,7 +129,9 @@ def add_diagnose(commands: Commands) -> None:
     )
     add_count(diagnose, "--ipus", "the most IPUs of a fix")
     add_count(diagnose, "--compiles", "the most compiles (default 24)")
-    diagnose.add_argument("--seconds", type=float, metavar="S", help="begin no further compile after so many seconds")
+    diagnose.add_argument(
+        "--seconds", type=seconds_of, metavar="S", help="begin no further compile after so many seconds"
+    )
     diagnose.set_defaults(run=does.run_diagnose, command="diagnose")
 
 
@@ -111,7 +155,9 @@ def add_sweep(commands: Commands) -> None:
         metavar="NAME=VALUE,VALUE",
         help="an argument of wb.compile, an option or a size, as batch_size=1,2,4; once for each axis",
     )
-    sweep.add_argument("--folder", type=Path, metavar="FOLDER", help="keep profiles here, and go on from what is there")
+    sweep.add_argument(
+        "--folder", type=path_of, metavar="FOLDER", help="keep profiles here, and go on from what is there"
+    )
     add_file(sweep, "--csv", "write the table to this file")
     sweep.set_defaults(run=does.run_sweep, command="sweep")
 
@@ -129,8 +175,8 @@ def add_plan(commands: Commands) -> None:
 def add_compare(commands: Commands) -> None:
     """`workbench compare`."""
     compare = commands.add_parser("compare", help="what changed from one saved profile to another")
-    compare.add_argument("before", type=Path, metavar="A", help="the earlier profile, as --save wrote it")
-    compare.add_argument("after", type=Path, metavar="B", help="the later one")
+    compare.add_argument("before", type=path_of, metavar="A", help="the earlier profile, as --save wrote it")
+    compare.add_argument("after", type=path_of, metavar="B", help="the later one")
     compare.add_argument(
         "--fail-if",
         action="append",
@@ -150,4 +196,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for add in (add_lab, add_profile, add_diagnose, add_autosplit, add_sweep, add_plan, add_compare):
         add(commands)
+    top.set_defaults(command_parser=top)
+    for command in commands.choices.values():
+        command.set_defaults(command_parser=command)
     return top
