@@ -81,10 +81,30 @@ def test_arguments_are_literals_names_or_words(shell: Any) -> None:
     }
 
 
-@pytest.mark.parametrize("line", ["batch_size", "=3", "-o", "-o 3", "batch_size= 3", "a.b=3"])
+@pytest.mark.parametrize("line", ["batch_size", "=3", "-o", "-o 3", "batch_size= 3", "a.b=3", "-o class"])
 def test_what_is_no_argument_is_named(shell: Any, line: str) -> None:
     with pytest.raises(InputError, match="ipu_profile was given"):
         given(shell, line)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"), [("-o a -o b", "-o twice"), ("replicas=1 batch_size=2 replicas=2", "replicas twice")]
+)
+def test_what_is_given_twice_is_refused(shell: Any, line: str, told: str) -> None:
+    with pytest.raises(InputError, match=f"ipu_profile was given {told}"):
+        given(shell, line)
+
+
+@pytest.mark.parametrize(("line", "told"), [("batchsize=2", r"did you mean 'batch_size'\?"), ("source=mine", "")])
+def test_an_argument_that_there_is_not_is_told_before_the_cell_runs(shell: Any, line: str, told: str) -> None:
+    with pytest.raises(InputError, match=rf"^%%ipu_profile has no argument .*{told}"):
+        shell.run_cell_magic("ipu_profile", line, "ran = True\n'mlp'\n")
+    assert "ran" not in shell.user_ns
+
+
+def test_a_name_in_quotes_is_told_without(shell: Any) -> None:
+    with pytest.raises(InputError, match=r"To mend it: leave the quotes out: %workbench bert-base\."):
+        shell.run_line_magic("workbench", "'bert-base'")
 
 
 def test_a_cell_without_a_value_and_one_that_fails(shell: Any) -> None:

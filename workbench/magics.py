@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import inspect
 import sys
 from collections.abc import Callable, Iterator
+from keyword import iskeyword
 from typing import Any
 
 from workbench.errors import InputError
 
-USAGE = "%%ipu_profile [-o NAME] [argument=value ...], such as batch_size=8 mode=training"
+USAGE = "%%ipu_profile [-o NAME] [argument=value ...], such as batch_size=8 mode=training, without blanks in a value"
 KEPT = "-o"
 
 
@@ -48,9 +50,12 @@ def ipu_profile(shell: Any, line: str, cell: str) -> Any:
     arguments of `wb.profile` without blanks in them; a value is a literal, a variable of the notebook or a word.
     `-o NAME` keeps the profile in the notebook under this name.
     """
-    from workbench.api import profile
+    from workbench.api import compile, profile
+    from workbench.executable.values import check_names
 
     name, arguments = given(shell, line)
+    known = [each for each in inspect.signature(compile).parameters if each not in ("source", "inputs")]
+    check_names("%%ipu_profile", arguments, known)  # before the cell has worked for them
     with _values_kept(shell) as values:
         shell.run_cell(cell, store_history=False).raise_error()
     source = values[-1] if values else None
@@ -81,12 +86,16 @@ def given(shell: Any, line: str) -> tuple[str, dict[str, Any]]:
     words, name, found = line.split(), "", {}
     while words:
         word = words.pop(0)
-        if word == KEPT and words and words[0].isidentifier():
+        if word == KEPT and words and words[0].isidentifier() and not iskeyword(words[0]):
+            if name:
+                raise InputError(f"%%ipu_profile was given {KEPT} twice", expected="one name", todo="leave one out")
             name = words.pop(0)
             continue
         key, equals, text = word.partition("=")
         if not equals or not key.isidentifier() or not text:
             raise InputError(f"%%ipu_profile was given {word!r}", expected=USAGE)
+        if key in found:
+            raise InputError(f"%%ipu_profile was given {key} twice", expected="one value", todo="leave one out")
         found[key] = _literal(shell, text)
     return name, found
 
@@ -102,7 +111,13 @@ def _literal(shell: Any, text: str) -> Any:
 def _value(shell: Any, text: str) -> Any:
     """A variable of the notebook, or the name of a ready model."""
     if not text.isidentifier() and not text.replace("-", "_").isidentifier():
-        raise InputError(f"%workbench was given {text!r}", expected="nothing, a variable, or the name of a ready model")
+        bare = text.strip("'\"")
+        todo = (
+            f"leave the quotes out: %workbench {bare}" if bare != text and bare.replace("-", "_").isidentifier() else ""
+        )
+        raise InputError(
+            f"%workbench was given {text!r}", expected="nothing, a variable, or the name of a ready model", todo=todo
+        )
     return shell.user_ns.get(text, text)
 
 
