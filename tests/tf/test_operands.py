@@ -145,3 +145,20 @@ def test_a_call_that_does_not_fit_is_told_by_the_name_it_was_made_by(
     told = str(raised.value)
     assert told.startswith(f"{name}: ")
     assert f"Expected: arguments of {name}{takes}" in told
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda x: tf.constant(None), r"tf\.constant\(value=None\): None is no array of numbers\."),
+        (lambda x: tf.range("a"), r"tf\.range\(start='a'\): 'a' is no array of numbers\."),
+        (lambda x: tf.split(x, 2, axis=7), "axis=7.: an axis is beyond the dimensions there are"),
+        (lambda x: tf.concat([x, x], 5), r"tf\.concat\(values=\[float32\[2, 3\], float32\[2, 3\]\], axis=5\): "),
+        (lambda x: tf.pad(x, [[-1, 1], [0, 0]]), "is padded by 2 pairs of sizes, 0 or more"),
+    ],
+)
+def test_what_is_none_or_beyond_is_told_in_one_line(call: Callable[[Any], Any], told: str) -> None:
+    """NumPy's and JAX's own words named none of what was given."""
+    with pytest.raises(TypeError, match=told) as caught:
+        call(tf.ones((2, 3)))
+    assert "\n" not in str(caught.value)

@@ -127,11 +127,17 @@ def _refused(kind: str, function: Callable[..., Any], args: Any, kwargs: Any, er
     given = {**dict(zip(names, args, strict=False)), **kwargs}
     text = ", ".join(f"{name}={_told(value)}" for name, value in given.items() if not name.startswith("_"))
     why = str(error).strip().partition("\n")[0] or type(error).__name__
+    why = _IN_OUR_WORDS.get(why, why)
     return OperandError(f"tf.{kind}({text}): {why}", expected="values that it computes with, of shapes that agree")
 
 
+_IN_OUR_WORDS = {"tuple index out of range": "an axis is beyond the dimensions there are"}
+
+
 def _told(value: Any) -> str:
-    """A value as an error shows it: of arrays and tensors type and shape."""
+    """A value as an error shows it: of arrays and tensors type and shape, of a few in a list too."""
+    if isinstance(value, list) and any(hasattr(each, "dtype") for each in value[:1]) and len(value) <= 8:
+        return f"[{', '.join(map(_told, value))}]"
     if hasattr(value, "dtype") and hasattr(value, "shape") and value.shape != ():
         return f"{value.dtype}{list(value.shape)}"
     return short(value)
@@ -146,6 +152,8 @@ def array(value: Any, dtype: Any = None) -> Any:
     """Python and numpy numbers as TensorFlow types them: float32 and int32 unless said. None is cut or wraps round."""
     wanted = str(as_dtype(dtype)) if dtype is not None else None
     found = value if hasattr(value, "dtype") else np.asarray(value)
+    if wanted is None and isinstance(found, np.ndarray) and found.dtype.kind in "OUS":
+        raise TypeError(f"{short(value)} is no array of numbers")  # JAX says so with the name of a place of its own
     if wanted is None and found is not value:
         wanted = _AS_TENSORFLOW.get(str(found.dtype))
     if wanted is not None and str(found.dtype) != wanted:

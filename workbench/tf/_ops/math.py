@@ -300,7 +300,7 @@ def _pad(tensor: Any, paddings: Any, constant_values: Any = 0) -> Any:
     whole = array(tensor)
     widths = [_sizes(each) for each in paddings]
     if len(widths) != whole.ndim or any(len(each) != 2 or min(each) < 0 for each in widths):
-        raise ValueError(f"an array of shape {list(whole.shape)} is padded by {whole.ndim} pairs of sizes")
+        raise ValueError(f"an array of shape {list(whole.shape)} is padded by {whole.ndim} pairs of sizes, 0 or more")
     sized([have + sum(each) for have, each in zip(whole.shape, widths, strict=True)], whole.dtype)
     return jnp.pad(whole, widths, constant_values=_scalar(constant_values, whole.dtype))
 
