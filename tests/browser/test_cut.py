@@ -187,7 +187,8 @@ def test_no_point_lies_on_the_name_of_a_line(width: int, cnn: Profile, show: Sho
     texts = {each["text"]: each for each in written(page.locator("#view-roofline canvas.wb-canvas"))}
     points = [(x, y, r) for x, y, r in page.evaluate("() => window.points") if r < 10]  # the rest clips
     assert len(points) >= len(cnn.roofline.to_pandas())
-    for name in ("exchange", "host", "compute in float16"):
+    assert list(cnn.roofline.peaks) == ["float32"]
+    for name in ("exchange", "host", "compute in float32"):
         said = texts[name]
         on = [
             (x, y)
