@@ -14,6 +14,7 @@ from workbench.base.collection import paused_collection
 from workbench.base.host import late_interrupt
 from workbench.base.registry import faces
 from workbench.base.source import made_at
+from workbench.base.text import no_attribute
 from workbench.tf import _hooks
 
 if not os.environ.get("KERAS_BACKEND"):  # of an empty one Keras takes another
@@ -87,7 +88,7 @@ def __getattr__(name: str) -> Any:
             return getattr(importlib.import_module("workbench.api"), name)
     if name in _IN_ERRORS:
         return getattr(importlib.import_module("workbench.errors"), name)
-    raise AttributeError(f"module 'workbench' has no attribute {name!r}")
+    raise no_attribute("module 'workbench'", name, __dir__())
 
 
 def load_ipython_extension(shell: Any) -> None:

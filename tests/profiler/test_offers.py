@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import workbench as wb
 from tests.profiler.handmade import handmade_profile
 from tests.profiler.stub import PATH, stub
 from workbench.errors import InputError, WorkbenchError
@@ -45,8 +47,15 @@ def test_an_unknown_export_lists_those_there_are() -> None:
 
 def test_an_unknown_name_is_no_attribute() -> None:
     profile = handmade_profile()
-    with pytest.raises(AttributeError, match=r"^'Profile' object has no attribute 'memori'$"):
+    meant = "'Profile' object has no attribute 'memori': did you mean 'memory'?"
+    with pytest.raises(AttributeError, match=f"^{re.escape(meant)}$"):
         profile.memori  # noqa: B018
+    with pytest.raises(AttributeError, match=r"^'Profile' object has no attribute 'nothing_like_it'$"):
+        profile.nothing_like_it  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'workbench' has no attribute 'profil': did you mean 'profile'\?$"):
+        wb.profil  # noqa: B018
+    with pytest.raises(AttributeError, match=r"has no attribute 'PipelinStage': did you mean 'PipelineStage'\?$"):
+        wb.ipu.keras.PipelinStage  # noqa: B018
     assert not hasattr(profile, "_repr_png_")
 
 

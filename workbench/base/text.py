@@ -43,6 +43,12 @@ def meant(name: object, known: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else ""
 
 
+def no_attribute(holder: str, name: str, known: Iterable[str]) -> AttributeError:
+    """The error for a name that nothing has, with the public one that was meant: IPython shows no hint of Python's."""
+    hint = "" if name.startswith("_") else meant(name, (each for each in known if not each.startswith("_")))
+    return AttributeError(f"{holder} has no attribute {name!r}{hint and f': {hint}'}", name=name)
+
+
 def literal(value: Any) -> str:
     """A value as Python source that makes it again, with nothing hidden in it; text in double quotes where it may."""
     if type(value) is not str or '"' in value:

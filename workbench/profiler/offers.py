@@ -8,6 +8,7 @@ from __future__ import annotations
 from types import MethodType
 from typing import Any
 
+from workbench.base.text import no_attribute
 from workbench.profiler.registry import methods, reports
 
 
@@ -21,7 +22,7 @@ class Offers:
             return MethodType(methods.get(name), self)
         if name in reports:
             return self.__dict__.setdefault(name, reports.get(name).from_profile(self))
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        raise no_attribute(f"{type(self).__name__!r} object", name, dir(self))
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *reports, *methods})

@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from workbench.base.text import no_attribute
+
 _WHERE = {
     "FunctionalLayerPipelineStageAssignment": "_extensions.assignment",
     "ModelLayerPipelineStageAssignment": "_extensions.assignment",
@@ -32,7 +34,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("workbench.ipu.keras.layers")
     if name in _WHERE:
         return getattr(importlib.import_module(f"workbench.ipu.keras.{_WHERE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise no_attribute(f"module {__name__!r}", name, __dir__())
 
 
 def __dir__() -> list[str]:
