@@ -38,4 +38,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE, "layers"})
+    """What the SDK has here and nothing else, so that completion offers no helper of ours."""
+    return sorted({*(each for each in globals() if each.startswith("__")), *_WHERE, "layers"})
