@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from workbench.base.arrays import frozen
+from workbench.base.arrays import IntArray
 from workbench.engine.mapping.axes import axes_of_shape
 from workbench.engine.mapping.grid import Cuts, Grid, grid_of_cuts, whole
 from workbench.engine.mapping.types import (
@@ -20,7 +20,6 @@ from workbench.engine.mapping.types import (
     Shape,
     demand,
     intern,
-    union,
 )
 from workbench.engine.mapping.views import reshape
 
@@ -65,24 +64,37 @@ def parts_of(mapping: Placement) -> tuple[int, tuple[Part, ...]] | None:
 
 def join(mappings: Sequence[Mapping], axis: int, shape: Sequence[int]) -> Joined:
     """Mappings end to end along `axis`; those that were joined along it themselves give their parts."""
-    inner = prod(shape[axis + 1 :])
-    row, at = prod(shape[axis:]), 0
-    starts, owners = [], []
-    for mapping in mappings:
-        width = mapping.shape[axis] * inner
-        first, tile = mapping.runs()
-        cut = union(first, np.arange(0, mapping.size, width))
-        owners.append(tile[np.searchsorted(first, cut, side="right") - 1])
-        starts.append(cut // width * row + cut % width + at)
+    outer, row, at = prod(shape[:axis]), prod(shape[axis:]), 0
+    rows = np.arange(outer)
+    found, counts = [], np.empty((outer, len(mappings)), np.int64)
+    for place, mapping in enumerate(mappings):
+        width = mapping.size // outer
+        first, tile = _cut_at(rows[1:] * width, *mapping.runs())
+        counts[:, place] = np.diff(np.searchsorted(first, rows * width), append=len(first))
+        found.append((first + np.repeat(rows * (row - width) + at, counts[:, place]), tile))
         at += width
-    flat, tiles = np.concatenate(starts), np.concatenate(owners)
-    order = np.argsort(flat, kind="stable")
-    flat, tiles = flat[order], tiles[order]
+    # Row by row the pieces of every mapping follow each other: where they go is known without sorting.
+    which = np.repeat(np.tile(np.arange(len(mappings)), outer), counts.reshape(-1))
+    flat, tiles = np.empty((2, len(which)), np.int64)
+    for place, (first, tile) in enumerate(found):
+        here = which == place
+        flat[here], tiles[here] = first, tile
     keep = np.append(True, tiles[1:] != tiles[:-1])
+    runs = flat[keep], tiles[keep]
+    for each in runs:
+        each.setflags(write=False)
     parts = tuple(part for mapping in mappings for part in _flattened(mapping, axis))
-    return intern(
-        Joined(shape=tuple(shape), starts=frozen(flat[keep]), tiles_of_run=frozen(tiles[keep]), axis=axis, parts=parts)
-    )
+    return intern(Joined(shape=tuple(shape), starts=runs[0], tiles_of_run=runs[1], axis=axis, parts=parts))
+
+
+def _cut_at(bounds: IntArray, starts: IntArray, tiles: IntArray) -> tuple[IntArray, IntArray]:
+    """Runs that begin anew at each of some ascending bounds, of which there are few."""
+    place = np.searchsorted(starts, bounds)
+    new = np.append(starts, -1)[place] != bounds
+    if not new.any():
+        return starts, tiles
+    place, bounds = place[new], bounds[new]
+    return np.insert(starts, place, bounds), np.insert(tiles, place, tiles[place - 1])
 
 
 def _flattened(mapping: Mapping, axis: int) -> Iterator[Mapping]:
