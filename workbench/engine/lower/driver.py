@@ -43,9 +43,10 @@ class Driver(Lowering):
             if not self.outliner.covers(node):
                 self.lower_node(node)
             return
-        number = self.names.get(self.label(node), 0)
-        self.names[self.label(node)] = number + 1
-        name = f"{self.label(node)}:{node.origin.direction}" + (f"#{number}" if number else "")
+        label = self.label(node)
+        number = self.names.get(label, 0)
+        self.names[label] = number + 1
+        name = f"{label}:{node.origin.direction}" + (f"#{number}" if number else "")
         with self.emit.inside(operator=name):
             body = self.outliner.lower(node, self)
             if body is None:
@@ -54,7 +55,7 @@ class Driver(Lowering):
         self.operators.append(
             Operator(
                 id=name,
-                name=self.label(node),
+                name=label,
                 layer=node.origin.layer,
                 direction=node.origin.direction,
                 op=family.word(node),

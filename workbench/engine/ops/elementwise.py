@@ -48,7 +48,11 @@ class Elementwise(Family):
 
     def flops(self, node: Node, lowering: Lowering) -> int:
         """One per floating-point operation and element."""
-        done = operations_of(lowering.body(node).nodes if node.op == "fused" else (node,))
+        known = lowering.plans.get(node)  # where it was lowered
+        if isinstance(known, Expression):
+            done = known.operations
+        else:
+            done = operations_of(lowering.body(node).nodes if node.op == "fused" else (node,))
         return sum(dtype in ("float", "half") and op != "CAST" for op, dtype in done) * node.results[0].elements
 
     def lower(self, node: Node, lowering: Lowering) -> None:
