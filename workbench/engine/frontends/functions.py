@@ -89,6 +89,19 @@ def _output(name: str, over: int | None) -> Output:
     return Output(name=name) if over is None else Output(name=name, role="update", updates=over)
 
 
+def _traced(fn: Callable[..., Any], tree: Any, types: Sequence[jax.ShapeDtypeStruct], replicas: int) -> tuple[Any, Any]:
+    """The jaxpr of `fn` called with leaves of these types in `tree`, and the tree of its results."""
+    structure: list[Any] = []
+
+    def flattened(*leaves: Any) -> list[Any]:
+        results, result_tree = jax.tree_util.tree_flatten(fn(*jax.tree_util.tree_unflatten(tree, leaves)))
+        structure.append(result_tree)
+        return [_result(each) for each in results]
+
+    with traced_control_flow():
+        return jax.make_jaxpr(flattened, axis_env=axis_env(replicas))(*types), structure[0]
+
+
 def trace_function(
     fn: Callable[..., Any], *inputs: Any, name: str | None = None, batch_size: int | None = None, replicas: int = 1
 ) -> Source:
@@ -102,16 +115,8 @@ def trace_function(
     """
     flat, tree = jax.tree_util.tree_flatten_with_path(inputs)
     specs = tuple(_spec(_label(path), leaf) for path, leaf in flat)
-    structure: list[Any] = []
-
-    def flattened(*leaves: Any) -> list[Any]:
-        results, result_tree = jax.tree_util.tree_flatten(fn(*jax.tree_util.tree_unflatten(tree, leaves)))
-        structure.append(result_tree)
-        return [_result(each) for each in results]
-
-    with traced_control_flow():
-        traced = jax.make_jaxpr(flattened, axis_env=axis_env(check_replicas(replicas)))
-        closed = traced(*(_type(spec, leaf) for spec, (_, leaf) in zip(specs, flat, strict=True)))
+    types = [_type(spec, leaf) for spec, (_, leaf) in zip(specs, flat, strict=True)]
+    closed, results = _traced(fn, tree, types, check_replicas(replicas))
     count = len(closed.jaxpr.outvars)
     label = name or str(getattr(fn, "__name__", "function"))
     if not count:
@@ -148,5 +153,5 @@ def trace_function(
         compute=for_all(compute, graph.inputs, graph.outputs, replicas) if named else compute,
         variables=(None,) * len(specs),
         unpack=lambda values: leaves_as(tree, values),
-        pack=lambda values: jax.tree_util.tree_unflatten(structure[0], list(values)),
+        pack=lambda values: jax.tree_util.tree_unflatten(results, list(values)),
     )
