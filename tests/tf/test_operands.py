@@ -155,6 +155,11 @@ def test_a_call_that_does_not_fit_is_told_by_the_name_it_was_made_by(
         (lambda x: tf.split(x, 2, axis=7), "axis=7.: an axis is beyond the dimensions there are"),
         (lambda x: tf.concat([x, x], 5), r"tf\.concat\(values=\[float32\[2, 3\], float32\[2, 3\]\], axis=5\): "),
         (lambda x: tf.pad(x, [[-1, 1], [0, 0]]), "is padded by 2 pairs of sizes, 0 or more"),
+        (lambda x: tf.reshape(x, None), r"tf\.reshape\(.*, shape=None\): None is no whole number\."),
+        (lambda x: tf.fill([2.5], 1.0), r"tf\.fill\(dims=\[2\.5\], value=1\.0\): 2\.5 is no whole number\."),
+        (lambda x: tf.tile(x, [2]), "multiples has 1 number, and input 2 dimensions: it takes one for each"),
+        (lambda x: tf.tile(x, [1, 2, 2]), "multiples has 3 numbers, and input 2 dimensions: it takes one for each"),
+        (lambda x: tf.tile(1.0, 2), "multiples has 1 number, and input 0 dimensions: it takes one for each"),
     ],
 )
 def test_what_is_none_or_beyond_is_told_in_one_line(call: Callable[[Any], Any], told: str) -> None:
@@ -162,3 +167,18 @@ def test_what_is_none_or_beyond_is_told_in_one_line(call: Callable[[Any], Any], 
     with pytest.raises(TypeError, match=told) as caught:
         call(tf.ones((2, 3)))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("nothing", [None, [1.0, None, 2.0], "1.5", np.array([None, 1.0, 2.0])])
+@pytest.mark.parametrize("of", [tf.add, tf.pow, tf.equal, tf.maximum, lambda x, y: tf.clip_by_value(x, y, 1.0)])
+def test_what_is_no_number_beside_a_tensor_is_refused_and_no_nan(of: Callable[[Any, Any], Any], nothing: Any) -> None:
+    with pytest.raises(TypeError, match="is no array of numbers"):
+        of(tf.ones((3,)), nothing)
+    with pytest.raises(TypeError, match="is no array of numbers"):
+        tf.function(lambda x: of(x, nothing))(tf.ones((3,)))
+
+
+def test_a_whole_number_beyond_64_bits_is_one_that_a_real_type_has() -> None:
+    assert tf.constant(2**70, dtype=tf.float32) == np.float32(2.0**70)
+    assert tf.tile([[1.0, 2.0]], [2, 1]).tolist() == [[1, 2], [1, 2]]
+    assert tf.tile(1.0, []) == 1.0

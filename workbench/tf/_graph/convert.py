@@ -152,13 +152,20 @@ def array(value: Any, dtype: Any = None) -> Any:
     """Python and numpy numbers as TensorFlow types them: float32 and int32 unless said. None is cut or wraps round."""
     wanted = str(as_dtype(dtype)) if dtype is not None else None
     found = value if hasattr(value, "dtype") else np.asarray(value)
-    if wanted is None and isinstance(found, np.ndarray) and found.dtype.kind in "OUS":
-        raise TypeError(f"{short(value)} is no array of numbers")  # JAX says so with the name of a place of its own
+    if isinstance(found, np.ndarray | np.generic) and not _of_numbers(found, wanted):
+        raise TypeError(f"{short(value)} is no array of numbers")  # of None JAX makes NaN where a type is asked for
     if wanted is None and found is not value:
         wanted = _AS_TENSORFLOW.get(str(found.dtype))
     if wanted is not None and str(found.dtype) != wanted:
         check_has(found, wanted)
     return jnp.asarray(found, wanted)
+
+
+def _of_numbers(found: Any, wanted: str | None) -> bool:
+    """Whether an array holds numbers; whole ones of more than 64 bits are objects of NumPy's, which a type may have."""
+    if found.dtype.kind != "O" or wanted is None:
+        return found.dtype.kind not in "OUS"
+    return all(isinstance(each, int | float | np.generic) for each in found.flat)
 
 
 _AS_TENSORFLOW = {"float64": "float32", "int64": "int32", "uint64": "int32"}

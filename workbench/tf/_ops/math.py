@@ -195,6 +195,8 @@ def _sizes(given: Any) -> tuple[int, ...]:
 
 def _size(given: Any) -> int:
     """A whole number, or what stands for one while Keras asks for the shape of a batch of any size."""
+    if given is None or isinstance(given, str | bytes | float):  # Python says so with the name of a type of its own
+        raise TypeError(f"{short(given)} is no whole number")
     return given if jax.export.is_symbolic_dim(given) else operator.index(given)
 
 
@@ -291,6 +293,10 @@ def _slice(input_: Any, begin: Any, size: Any) -> Any:
 def _tile(input: Any, multiples: Any) -> Any:
     whole = array(input)
     counts = _sizes(multiples)
+    if len(counts) != whole.ndim:  # NumPy takes fewer for the last dimensions, and more for new ones
+        many = f"{len(counts)} {plural(len(counts), 'number')}"
+        dimensions = f"{whole.ndim} {plural(whole.ndim, 'dimension')}"
+        raise ValueError(f"multiples has {many}, and input {dimensions}: it takes one for each")
     sized([np.size(whole), *counts], whole.dtype)
     return jnp.tile(whole, counts)
 

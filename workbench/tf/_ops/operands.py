@@ -16,7 +16,7 @@ from workbench.tf._graph.dtypes import cuts
 def typed(value: Any, other: Any) -> Any:
     """An array; a plain number takes the type of the array beside it."""
     if hasattr(value, "dtype"):
-        return jnp.asarray(value)
+        return array(value)
     beside = str(other.dtype) if hasattr(other, "dtype") else None
     if beside is not None and cuts(value, beside):
         raise TypeError(
