@@ -93,6 +93,11 @@ def test_an_optimizer_that_ties_stages_together_is_named_where_they_are_on_sever
     with pytest.raises(InputError, match="the optimizer ties the updates together, as a LossScaleOptimizer does"):
         compiled(optimizer=scaled, **given)
     assert compiled(optimizer=scaled, device_mapping=[0, 0], **given).profile.ipus == 1
+    counting = keras.optimizers.SGD(0.1, gradient_accumulation_steps=4)
+    mend = "To mend it: make the optimizer without gradient_accumulation_steps and give them to wb.compile, or to "
+    with pytest.raises(InputError, match=f"{mend}set_pipelining_options as gradient_accumulation_steps_per_replica;"):
+        compiled(optimizer=counting, **given)
+    assert compiled(optimizer=keras.optimizers.SGD(0.1), **given).profile.ipus == 2
 
 
 def test_checkpoints_under_grouped_choose_the_mode_they_work_in() -> None:

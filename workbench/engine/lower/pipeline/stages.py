@@ -141,7 +141,9 @@ def _check_updates(variable: str, value: Value, users: Sequence[Stage]) -> None:
         raise InputError(
             f"the weight update of stage {tied[0].number} on IPU {tied[0].ipu} has the variable {variable!r} of "
             "another IPU too: the optimizer ties the updates together, as a LossScaleOptimizer does, which updates all "
-            "weights or none",
+            "weights or none, and Keras' argument gradient_accumulation_steps of any optimizer",
             expected="an optimizer whose updates of the stages do not wait for each other",
-            todo="take another optimizer, or map all stages to one IPU by device_mapping",
+            todo="make the optimizer without gradient_accumulation_steps and give them to wb.compile, or to "
+            "set_pipelining_options as gradient_accumulation_steps_per_replica; else take another optimizer, or map "
+            "all stages to one IPU by device_mapping",
         )
