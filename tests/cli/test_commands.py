@@ -339,16 +339,53 @@ def test_what_mends_it_is_spelled_as_the_command_does(
     assert "To mend it: pass --batch-size 8, or build the model without a batch size." in capsys.readouterr().err
 
 
-def test_a_builder_s_error_is_told_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+OWN = {
+    "builder": ("def model():\n    raise ValueError('no such file of mine')\n", "ValueError", 2),
+    "library": ("def model():\n    import keras\n    return keras.layers.Dense({}['units'])\n", "KeyError", 3),
+    "keras": (
+        "import keras\n\ndef model():\n    return keras.Sequential([keras.Input((4,)), keras.layers.Reshape((3,))])\n",
+        "ValueError",
+        4,
+    ),
+    "traced": (
+        "import keras\n\nclass Mine(keras.layers.Layer):\n    def call(self, x):\n        raise OSError('mine')\n"
+        "\ndef model():\n    return keras.Sequential([keras.Input((4,), batch_size=2), Mine()])\n",
+        "OSError",
+        5,
+    ),
+}
+
+
+@pytest.mark.parametrize("way", OWN)
+def test_an_error_of_the_models_own_code_is_told_once_and_no_defect_of_ours(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "raising.py").write_text("def build():\n    raise ValueError('no such file of mine')\n")
+    source, kind, line = OWN[way]
+    (tmp_path / f"raising_{way}.py").write_text(source)
     monkeypatch.chdir(tmp_path)
-    assert here(["profile", "raising:build", "--batch-size", "2"]) == 3
+    assert here(["profile", f"raising_{way}:model", "--batch-size", "2"]) == 2
     told = capsys.readouterr().err
-    assert told.rstrip().endswith("ValueError: no such file of mine")
-    assert told.count("Traceback") == told.count("raise ValueError") == 1
+    last = told.rstrip().splitlines()[-1]
+    assert last.startswith(
+        f"workbench: the code of 'raising_{way}:model' raised {kind} (raising_{way}.py, line {line}): "
+    )
+    assert told.count("Traceback") == 1
     assert "During handling" not in told
+    assert str(Path(cli.__file__).parents[1]) not in told  # from its own first line on
+
+
+def test_what_the_workbench_raises_for_a_model_is_a_defect(
+    fake_api: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A model's code that calls the workbench, and the workbench that raises at once, both end with a frame of ours."""
+    ours: dict[str, Any] = {}
+    exec(compile("def broken():\n    return {}['x']\n", str(Path(cli.__file__).parents[1] / "broken.py"), "exec"), ours)
+    (tmp_path / "calling.py").write_text("def model(broken):\n    return broken()\n")
+    monkeypatch.chdir(tmp_path)
+    for calls in (lambda model: model(ours["broken"]), lambda model: ours["broken"]()):
+        fake_api.profile = lambda model, calls=calls, **unused: calls(model)
+        assert here(["profile", "calling:model"]) == 3
+        assert capsys.readouterr().err.rstrip().endswith("KeyError: 'x'")
 
 
 MODULE = """

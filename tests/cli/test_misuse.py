@@ -177,6 +177,14 @@ def test_no_command_at_all() -> None:
         assert (code, said.count("\n")) == (2, 1)
 
 
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    written = re.search(r'^version = "(.*)"$', (Path(__file__).parents[2] / "pyproject.toml").read_text(), re.MULTILINE)
+    with pytest.raises(SystemExit) as stop:
+        parser().parse_args(["--version"])
+    assert written is not None
+    assert (stop.value.code, capsys.readouterr().out) == (0, f"workbench {written[1]}\n")
+
+
 def test_a_module_that_raises_is_told_with_where(place: Path) -> None:
     code, said = ended(["profile", "broken_for_misuse:build"])
     assert code == 2

@@ -18,6 +18,7 @@ from workbench.base.text import shown
 from workbench.cli.conditions import METRICS, Gate, facts
 from workbench.cli.given import ModelError, assign_options, grid, load_source, read_options, settings, sized
 from workbench.cli.outcome import DEFECT, DOES_NOT_FIT, FITS, INTERRUPTED, MISUSE, Outcome
+from workbench.cli.own_code import of_the_model
 from workbench.cli.terminal import complaint, hint
 from workbench.errors import InputError, WorkbenchError
 
@@ -37,7 +38,10 @@ def outcome_of(arguments: argparse.Namespace) -> Outcome:
         return Outcome(code=MISUSE, complaint=complaint(ended))
     except KeyboardInterrupt:
         return Outcome(code=INTERRUPTED)
-    except BaseException:
+    except BaseException as error:
+        own = of_the_model(error, getattr(arguments, "model", ""))
+        if own is not None:
+            return Outcome(code=MISUSE, complaint=f"{own.trace}{complaint(own)}")
         return Outcome(code=DEFECT, complaint=traceback.format_exc().rstrip())
     return outcome
 

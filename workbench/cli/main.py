@@ -14,7 +14,8 @@ from workbench.cli.terminal import prepare, told, unheard
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    0 fits, 1 does not, 2 misuse, 3 a defect of the workbench or a process that was killed, 130 after Ctrl-C.
+    0 fits, 1 does not, 2 misuse or an error of the model's own code, 3 a defect of the workbench or a process that was
+    killed, 130 after Ctrl-C.
     """
     prepare()
     try:

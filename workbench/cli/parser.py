@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import re
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
@@ -16,7 +17,7 @@ from workbench.cli.terminal import one_line
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 ENDINGS = (
     "Ends with 0 when the model fits, as it is or as the command found it, 1 when it does not or a --fail-if holds, "
-    "2 when asked wrongly, 3 for a defect of the workbench."
+    "2 when asked wrongly or when the model's own code raised, 3 for a defect of the workbench."
 )
 
 
@@ -190,9 +191,14 @@ def add_compare(commands: Commands) -> None:
     compare.set_defaults(run=does.run_compare, compiles_a_model=False)
 
 
+def _version() -> str:
+    return str(importlib.import_module("workbench").__version__)  # the package that runs, installed or not
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line, one subcommand for each function above."""
     top = Parser(prog="workbench", description="See how a model meets the IPU.", epilog=ENDINGS)
+    top.add_argument("--version", action="version", version=f"workbench {_version()}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for add in (add_lab, add_profile, add_diagnose, add_autosplit, add_sweep, add_plan, add_compare):
         add(commands)
