@@ -126,12 +126,12 @@ def _write_found(request: Any, progress: Progress | None) -> Executable:
     return cast(Executable, executable)
 
 
-_COMPILED_WITH = tuple(each for each in inspect.signature(compile).parameters if each not in ("source", "inputs"))
+COMPILED_WITH = tuple(each for each in inspect.signature(compile).parameters if each not in ("source", "inputs"))
 
 
 def profile(source: Any, *inputs: Any, **arguments: Any) -> Profile:
     """Compile and return the profile; arguments, and what is written to disk, as in `wb.compile`."""
-    check_names("wb.profile", arguments, _COMPILED_WITH, BY_PLACE.format(call="wb.profile"))
+    check_names("wb.profile", arguments, COMPILED_WITH, BY_PLACE.format(call="wb.profile"))
     return compile(source, *inputs, **arguments).profile
 
 
@@ -249,7 +249,7 @@ def compare_schedules(
     from workbench.executable.pipelines import in_even_stages
     from workbench.profiler.advice.schedules import compare_schedules as run
 
-    check_names("wb.compare_schedules", arguments, _COMPILED_WITH)
+    check_names("wb.compare_schedules", arguments, COMPILED_WITH)
     if arguments.get("pipeline_schedule") is not None:
         raise InputError(
             "pipeline_schedule is given, and wb.compare_schedules varies it",
@@ -296,7 +296,7 @@ def autosplit(
     from workbench.ipu.devices import check_ipus
     from workbench.splits.find import autosplit as find
 
-    check_names("wb.autosplit", arguments, _COMPILED_WITH)
+    check_names("wb.autosplit", arguments, COMPILED_WITH)
     request = make_request(source, **arguments, inputs=inputs)
     check_layered(request, "wb.autosplit")
     check_source(request)
@@ -326,7 +326,7 @@ def fewest_ipus(
     from workbench.ipu.devices import check_ipus, number_of_ipus
     from workbench.splits.fewest import fewest_ipus as find
 
-    check_names("wb.fewest_ipus", arguments, _COMPILED_WITH)
+    check_names("wb.fewest_ipus", arguments, COMPILED_WITH)
     request = make_request(source, **arguments, inputs=inputs)
     check_layered(request, "wb.fewest_ipus")
     check_source(request)
@@ -363,7 +363,7 @@ def plan(
     found = next((name for name in arguments if name in _PLANNED), None)
     if found is not None:
         raise InputError(f"{found} is given, and wb.plan finds it", todo=f"leave {found} out")
-    check_names("wb.plan", arguments, tuple(name for name in _COMPILED_WITH if name not in _PLANNED))
+    check_names("wb.plan", arguments, tuple(name for name in COMPILED_WITH if name not in _PLANNED))
     before = devices.current()
     described = devices.use(system) if system is not None else before
     try:
@@ -427,7 +427,7 @@ def sweep(
     """
     from workbench.sweeps.sweep import sweep as run
 
-    check_names("wb.sweep", arguments, _COMPILED_WITH)
+    check_names("wb.sweep", arguments, COMPILED_WITH)
     arguments |= _inputs_given(inputs)
     return run(source, grid, arguments=arguments, executor=executor, folder=folder, columns=columns, progress=progress)
 
@@ -456,7 +456,7 @@ def search(
     from workbench.base.whole import whole
     from workbench.sweeps.search import search as run
 
-    check_names("wb.search", arguments, _COMPILED_WITH)
+    check_names("wb.search", arguments, COMPILED_WITH)
     arguments |= _inputs_given(inputs)
     return run(
         source,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import inspect
 import sys
 from collections.abc import Callable, Iterator
 from keyword import iskeyword
@@ -50,12 +49,11 @@ def ipu_profile(shell: Any, line: str, cell: str) -> Any:
     arguments of `wb.profile` without blanks in them; a value is a literal, a variable of the notebook or a word.
     `-o NAME` keeps the profile in the notebook under this name.
     """
-    from workbench.api import compile, profile
+    from workbench.api import COMPILED_WITH, profile
     from workbench.executable.values import check_names
 
     name, arguments = given(shell, line)
-    known = [each for each in inspect.signature(compile).parameters if each not in ("source", "inputs")]
-    check_names("%%ipu_profile", arguments, known)  # before the cell has worked for them
+    check_names("%%ipu_profile", arguments, COMPILED_WITH)  # before the cell has worked for them
     with _values_kept(shell) as values:
         shell.run_cell(cell, store_history=False).raise_error()
     source = values[-1] if values else None
