@@ -11,7 +11,7 @@ import numpy as np
 from workbench.base.dtypes import dtype_name
 from workbench.base.text import short
 from workbench.engine.frontends.describe.arguments import leaves_as
-from workbench.engine.frontends.describe.checks import BIND, check_dtype, traced_control_flow
+from workbench.engine.frontends.describe.checks import BIND, check_dtype, sizes_of, traced_control_flow
 from workbench.engine.frontends.describe.replicas import axis_env, check_replicas, meta
 from workbench.engine.frontends.describe.source import ArraySpec, Source
 from workbench.engine.frontends.numbers.replicated import for_all
@@ -28,6 +28,18 @@ def _label(path: Any) -> str:
     return f"args{jax.tree_util.keystr(path)}"
 
 
+def _leaves(inputs: tuple[Any, ...]) -> tuple[list[tuple[Any, Any]], Any]:
+    """The leaves among the arguments, each with its path, and their tree."""
+    try:
+        return jax.tree_util.tree_flatten_with_path(inputs)
+    except ValueError as error:  # JAX sorts the names in a dictionary
+        raise InputError(
+            f"the inputs cannot be put in an order: {error.__cause__ or error}",
+            expected="in each dictionary, names that can be sorted, as texts alone can",
+            todo="give its arrays by names of one kind, or in a list",
+        ) from None
+
+
 def _spec(name: str, leaf: Any) -> ArraySpec:
     array = leaf if hasattr(leaf, "shape") and hasattr(leaf, "dtype") else None
     if array is None:
@@ -38,7 +50,7 @@ def _spec(name: str, leaf: Any) -> ArraySpec:
         array = _as_array(name, leaf)
     check_dtype(name, array.dtype)
     dtype = array.dtype if dtype_name(array.dtype) == "key" else jax.dtypes.canonicalize_dtype(array.dtype)
-    return ArraySpec(name=name, shape=tuple(int(size) for size in array.shape), dtype=dtype_name(dtype))
+    return ArraySpec(name=name, shape=sizes_of(name, array.shape), dtype=dtype_name(dtype))
 
 
 def _check_registered(name: str, leaf: Any, kind: np.dtype[Any]) -> None:
@@ -113,7 +125,7 @@ def trace_function(
     Errors: `InputError` for float64, complex or string inputs, for Python control flow on traced values, and for a
     function that returns no array.
     """
-    flat, tree = jax.tree_util.tree_flatten_with_path(inputs)
+    flat, tree = _leaves(inputs)
     specs = tuple(_spec(_label(path), leaf) for path, leaf in flat)
     types = [_type(spec, leaf) for spec, (_, leaf) in zip(specs, flat, strict=True)]
     closed, results = _traced(fn, tree, types, check_replicas(replicas))

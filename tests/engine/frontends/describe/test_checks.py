@@ -357,3 +357,19 @@ def test_an_axis_that_nothing_names_is_refused_with_its_name(collective: Any) ->
 def test_a_name_that_python_does_not_know_stays_an_error_of_python() -> None:
     with pytest.raises(NameError, match="nowhere"):
         trace_function(lambda x: x + nowhere, np.ones(4, np.float32))  # type: ignore[name-defined]  # noqa: F821
+
+
+def test_what_an_argument_of_a_function_is_not_is_told_by_its_name() -> None:
+    """JAX's own words named none of what was given."""
+    no_size = message(lambda: trace_function(jnp.sin, jax.ShapeDtypeStruct((None, 3), "float32")))
+    assert no_size.startswith("args[0] has shape (None, 3). Expected: a size for each dimension, whole and known. ")
+    half = message(lambda: trace_function(jnp.sin, jax.ShapeDtypeStruct((2.5,), "float32")))
+    assert half.startswith("args[0] has shape (2.5,). ")
+    wide = np.dtype(np.longdouble).name
+    if wide != "float64":  # as on some machines
+        assert message(lambda: trace_function(jnp.sin, np.ones(3, np.longdouble))).startswith(f"args[0] is {wide}. ")
+    mixed = message(
+        lambda: trace_function(lambda given: given[1], {"a": np.ones(2, "float32"), 1: np.ones(2, "int32")})
+    )
+    assert mixed.startswith("the inputs cannot be put in an order: '<' not supported between instances of ")
+    assert "To mend it: give its arrays by names of one kind, or in a list." in mixed

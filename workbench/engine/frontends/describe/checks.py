@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -44,9 +45,9 @@ def check_batch_size(batch_size: Any) -> None:
 def check_dtype(name: str, dtype: Any) -> None:
     """Arrays of float64, complex numbers, strings and objects have no counterpart on the IPU."""
     text = str(getattr(dtype, "name", dtype))
-    if text == "float64":
+    if text in ("float64", "float96", "float128"):  # those beyond 64 bits are C's long double, which JAX lacks too
         raise InputError(
-            f"{name} is float64",
+            f"{name} is {text}",
             expected="float32 or float16",
             todo=f"convert it: {name}.astype('float32')" + _because_of_x64(),
         )
@@ -76,6 +77,18 @@ def check_example(name: str, value: Any) -> None:
             expected="an array or a jax.ShapeDtypeStruct for each input",
             todo="write jax.ShapeDtypeStruct((batch_size, ...), 'float32')",
         )
+
+
+def sizes_of(name: str, shape: Sequence[Any]) -> tuple[int, ...]:
+    """The sizes of an argument of a function, as whole numbers; an `InputError` for one that is not known."""
+    try:
+        return tuple(map(operator.index, shape))
+    except TypeError:
+        raise InputError(
+            f"{name} has shape {tuple(shape)}",
+            expected="a size for each dimension, whole and known",
+            todo="write jax.ShapeDtypeStruct((batch_size, ...), 'float32')",
+        ) from None
 
 
 def flattened(name: str, value: Any) -> list[Any]:
