@@ -31,13 +31,14 @@ def _label(path: Any) -> str:
 def _leaves(inputs: tuple[Any, ...]) -> tuple[list[tuple[Any, Any]], Any]:
     """The leaves among the arguments, each with its path, and their tree."""
     try:
-        return jax.tree_util.tree_flatten_with_path(inputs)
+        flat, tree = jax.tree_util.tree_flatten_with_path(inputs)
     except ValueError as error:  # JAX sorts the names in a dictionary
         raise InputError(
             f"the inputs cannot be put in an order: {error.__cause__ or error}",
             expected="in each dictionary, names that can be sorted, as texts alone can",
             todo="give its arrays by names of one kind, or in a list",
         ) from None
+    return flat, tree
 
 
 def _spec(name: str, leaf: Any) -> ArraySpec:
@@ -119,7 +120,8 @@ def trace_function(
 ) -> Source:
     """Trace `fn(*inputs)`; inputs are arrays, numbers or `jax.ShapeDtypeStruct`s, in any pytree.
 
-    What a jitted `fn` donates, and gives back anew, is state of the chip. Every replica has the same of it.
+    What a jitted `fn` donates, and gives back anew, is state of the chip. Every replica has the same of it,
+    and a run that finds another is refused.
     `batch_size`: as how many samples a call of one replica counts, if anybody says so; the inputs fix the shapes.
 
     Errors: `InputError` for float64, complex or string inputs, for Python control flow on traced values, and for a
@@ -162,7 +164,7 @@ def trace_function(
             for number, spec in enumerate(specs)
         ),
         jaxpr=closed,
-        compute=for_all(compute, graph.inputs, graph.outputs, replicas) if named else compute,
+        compute=for_all(compute, graph.inputs, graph.outputs, replicas, one_value=True) if named else compute,
         variables=(None,) * len(specs),
         unpack=lambda values: leaves_as(tree, values),
         pack=lambda values: jax.tree_util.tree_unflatten(results, list(values)),

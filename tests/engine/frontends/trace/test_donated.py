@@ -146,6 +146,23 @@ def test_all_replicas_start_from_one_state() -> None:
     assert np.allclose(new["w"], (alone[0][0]["w"] + alone[1][0]["w"]) / 2, rtol=1e-5, atol=1e-6)
 
 
+def test_a_state_that_replicas_have_otherwise_is_refused() -> None:
+    """The sums of their parts are 4 and 8: that of the first came back, as if the other had it too."""
+    parts = np.array([1, 1, 1, 1, 2, 2, 2, 2], "float32")
+
+    def ran(new: Any, state: Any = 0.0) -> Any:
+        executable = wb.compile(jax.jit(new, donate_argnums=0), state, parts[:4], replicas=2)
+        return executable.run(state, parts)
+
+    with pytest.raises(wb.InputError, match=r"^args\[0\] is donated and comes back with another value on another repl"):
+        ran(lambda state, x: (state + x.sum(), x))
+    assert ran(lambda state, x: (state + jax.lax.pmean(x.sum(), "replicas"), x))[0] == 6
+    assert ran(lambda state, x: (state + 1, x))[0] == 1
+    assert np.isnan(ran(lambda state, x: (state / 0 + 0 * x.sum(), x))[0])  # of both, and so the same
+    key = jax.random.key(0)
+    assert ran(lambda state, x: (jax.random.split(state)[0], x), key)[0] == jax.random.split(key)[0]
+
+
 def test_what_cannot_stay_is_told() -> None:
     profile = wb.compile(jax.jit(lambda a, x: (a * x).sum(), donate_argnums=0), WIDE, WIDE).profile
     assert "donated arguments that no result is written over arrive with each call: args[0]" in profile.assumptions

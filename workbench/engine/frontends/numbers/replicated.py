@@ -58,12 +58,14 @@ def for_all(
     outputs: Sequence[Output],
     replicas: int,
     apart: Container[str] = (),
+    one_value: bool = False,
 ) -> Callable[..., list[Any]]:
     """`compute(values, *more)` for all replicas at once.
 
     Data (and `more`) hold the replicas' parts behind each other along their first axis; so do outputs. Losses and
     metrics are the mean over the replicas. Variables named in `apart` are given, and come back, with those of all
-    replicas along a first axis; of the others all have one value.
+    replicas along a first axis; of the others all have one value. Where `one_value`, an `InputError` tells of one of
+    the others that comes back with several.
     """
     own = [item.name in apart for item in inputs if item.role != "constant"]
     data = [item.role in ("input", "target") for item in inputs if item.role != "constant"]
@@ -97,12 +99,29 @@ def for_all(
                 expected="collectives over all replicas for `run`; `profile` has both",
             ) from None
         kept = [each.updates is not None and inputs[each.updates].name in apart for each in outputs]
+        if one_value:
+            _check_alike(inputs, outputs, results, kept)
         return [
             value if is_own else _joined(output, value)
             for output, value, is_own in zip(outputs, results, kept, strict=True)
         ]
 
     return run
+
+
+def _check_alike(inputs: Sequence[Input], outputs: Sequence[Output], results: Sequence[Any], own: list[bool]) -> None:
+    """Only one replica's value would be kept, and on the chip each replica goes on with its own."""
+    for output, value, is_own in zip(outputs, results, own, strict=True):
+        if output.updates is None or is_own or isinstance(value, jax.core.Tracer):
+            continue
+        first, others = value[:1], value[1:]
+        if not bool(jnp.all((others == first) | ((others != others) & (first != first)))):  # a NaN is like another
+            raise InputError(
+                f"{inputs[output.updates].name} is donated and comes back with another value on another replica",
+                expected="one value of all replicas, as one is given and one is returned",
+                todo=f"make it one, as jax.lax.pmean(value, {AXIS!r}) does, or do not donate it: each replica then has "
+                "its own part of it, behind each other along its first axis",
+            )
 
 
 def seeds_of(value: Any, replicas: int) -> Any:
