@@ -435,3 +435,9 @@ def test_a_dask_scheduler_with_two_workers_gives_the_same_table() -> None:
             "mlp", GRID, mode="training", target=small(), executor=client.get_executor(), progress=lambda text: None
         )
     pd.testing.assert_frame_equal(told(found), told(swept()), check_exact=True)
+
+
+@pytest.mark.parametrize("call", [wb.sweep, wb.search])
+def test_an_axis_that_has_no_name_is_refused_as_such(call: Any) -> None:
+    with pytest.raises(InputError, match=r"^an axis of the grid is called 1\. Expected: a name\.$"):
+        call("mlp", {1: [2]}, batch_size=2)

@@ -39,8 +39,6 @@ _EXAMPLE = 'write {"batch_size": [1, 2, 4]}'
 
 
 def _values(name: Any, values: Any) -> list[Any]:
-    if not isinstance(name, str):
-        raise InputError(f"an axis of the grid is called {name!r}", expected="a name")
     if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__iter__"):
         told = f"the axis {name!r} of the grid is {short(values)}"
         raise InputError(told, expected="a list of values", todo=f"write [{short(values)}]")
@@ -56,7 +54,9 @@ def kinds_of(points: Sequence[Point], source: Any) -> dict[str, str]:
     return {name: _kind(name, sizes, source) for name in dict.fromkeys(name for point in points for name in point)}
 
 
-def _kind(name: str, sizes: Sequence[str], source: Any) -> str:
+def _kind(name: Any, sizes: Sequence[str], source: Any) -> str:
+    if not isinstance(name, str):
+        raise InputError(f"an axis of the grid is called {short(name)}", expected="a name")
     if name in ARGUMENTS or name in OWN:
         return "argument"
     if name in sizes:

@@ -80,15 +80,15 @@ def check_example(name: str, value: Any) -> None:
 
 
 def sizes_of(name: str, shape: Sequence[Any]) -> tuple[int, ...]:
-    """The sizes of an argument of a function, as whole numbers; an `InputError` for one that is not known."""
-    try:
-        return tuple(map(operator.index, shape))
-    except TypeError:
+    """The sizes of an argument of a function, as whole numbers; an `InputError` for one that is none."""
+    sizes = tuple(size for size in shape if hasattr(size, "__index__") and operator.index(size) >= 0)
+    if len(sizes) < len(shape):
         raise InputError(
             f"{name} has shape {tuple(shape)}",
-            expected="a size for each dimension, whole and known",
+            expected="a size for each dimension, known and at least 0",
             todo="write jax.ShapeDtypeStruct((batch_size, ...), 'float32')",
-        ) from None
+        )
+    return tuple(map(operator.index, sizes))
 
 
 def flattened(name: str, value: Any) -> list[Any]:
