@@ -71,6 +71,7 @@ ROOMS = (
     "profiler.operators",
     "profiler.report",
     "profiler.registry",
+    "profiler.words",
     "profiler.offers",
     "profiler.validity",
     "profiler.profile",

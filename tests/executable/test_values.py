@@ -161,6 +161,37 @@ def test_a_profile_is_pickled_and_an_executable_says_so() -> None:
             call(executable)
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("fits", ": did you mean 'profile.fits'?"),
+        ("verdict", ": did you mean 'profile.summary'?"),
+        ("to_html", ": did you mean 'profile.to_html'?"),
+        ("liveness", ": did you mean 'profile.liveness'?"),
+        ("diagnose", ": write wb.diagnose(executable)"),
+        ("progam", ": did you mean 'program'?"),
+        ("nothing_like_it", ""),
+    ],
+)
+def test_what_the_profile_has_is_said_where_an_executable_is_asked(name: str, told: str) -> None:
+    executable = wb.compile("mlp", batch_size=2)
+    with pytest.raises(AttributeError) as caught:
+        getattr(executable, name)
+    assert str(caught.value) == f"'Executable' object has no attribute {name!r}{told}"
+    assert "profile" not in vars(executable)  # nothing is collected for it
+    assert not hasattr(executable, "_repr_png_")
+
+
+def test_an_error_inside_an_executable_is_told_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(executable: object) -> None:
+        raise AttributeError("'dict' object has no attribute 'rows'")
+
+    executable = wb.compile("mlp", batch_size=2)
+    monkeypatch.setattr(type(executable), "program", property(broken))
+    with pytest.raises(AttributeError, match=r"^'dict' object has no attribute 'rows'$"):
+        executable.program  # noqa: B018
+
+
 def test_a_function_says_what_it_takes() -> None:
     def product(a: Any, b: Any) -> Any:
         return a @ b

@@ -16,6 +16,7 @@ from tests.profiler.stub import PATH, stub
 from workbench.errors import InputError, WorkbenchError
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import exports, methods, reports
+from workbench.profiler.words import ON_PROFILES
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,6 +58,30 @@ def test_an_unknown_name_is_no_attribute() -> None:
     with pytest.raises(AttributeError, match=r"has no attribute 'PipelinStage': did you mean 'PipelineStage'\?$"):
         wb.ipu.keras.PipelinStage  # noqa: B018
     assert not hasattr(profile, "_repr_png_")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("verdict", "did you mean 'summary'?"),
+        ("oom", "did you mean 'fits'?"),
+        ("max_memory", "did you mean 'max_tile_bytes'?"),
+        ("diagnose", "write wb.diagnose(profile)"),
+        ("run", "an executable has it, which wb.compile returns: executable.run"),
+    ],
+)
+def test_what_another_name_has_is_said(name: str, told: str) -> None:
+    """By spelling alone `verdict` was taken for `vector`."""
+    with pytest.raises(AttributeError) as caught:
+        getattr(handmade_profile(), name)
+    assert str(caught.value) == f"'Profile' object has no attribute {name!r}: {told}"
+
+
+def test_the_names_that_are_said_are_there() -> None:
+    profile = handmade_profile()
+    for name, there in ON_PROFILES.items():
+        assert name not in dir(profile)
+        assert there in dir(profile)
 
 
 def test_an_error_inside_a_table_is_told_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

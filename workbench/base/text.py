@@ -43,9 +43,13 @@ def meant(name: object, known: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else ""
 
 
-def no_attribute(holder: str, name: str, known: Iterable[str]) -> AttributeError:
-    """The error for a name that nothing has, with the public one that was meant: IPython shows no hint of Python's."""
-    hint = "" if name.startswith("_") else meant(name, (each for each in known if not each.startswith("_")))
+def no_attribute(holder: str, name: str, known: Iterable[str], instead: str = "") -> AttributeError:
+    """The error for a name that nothing has, with the public one that was meant: IPython shows no hint of Python's.
+
+    `instead`: what has it under another name, where that is known; else a name that is spelled like it is looked for.
+    """
+    close = "" if name.startswith("_") else meant(name, (each for each in known if not each.startswith("_")))
+    hint = instead or close
     return AttributeError(f"{holder} has no attribute {name!r}{hint and f': {hint}'}", name=name)
 
 

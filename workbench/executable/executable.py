@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.checked import bound
+from workbench.base.text import no_attribute
 from workbench.engine.compile import Compiled, Phase
 from workbench.errors import InputError, KindError, OutOfMemoryError
 from workbench.executable import cache
@@ -26,6 +27,8 @@ from workbench.profiler.advice.tips import hand_made_advice
 from workbench.profiler.collect import collect, collect_again
 from workbench.profiler.fidelity import typical_errors
 from workbench.profiler.profile import Profile
+from workbench.profiler.registry import methods, reports
+from workbench.profiler.words import on_an_executable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,6 +170,14 @@ class Executable:
         self.check_fits()
         with self._running:
             return self._runner.run(*args, sample_weight=sample_weight)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or hasattr(type(self), name):  # an error inside one of its own: told as it was
+                return object.__getattribute__(self, name)
+            of_profiles = {*dir(Profile), *reports, *methods}
+            raise no_attribute("'Executable' object", name, dir(self), on_an_executable(name, of_profiles))
 
     def __reduce__(self) -> Any:
         """It holds compiled functions and what the front end traced; what is kept of it is its profile."""

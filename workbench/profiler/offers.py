@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.base.text import no_attribute
 from workbench.profiler.registry import methods, reports
+from workbench.profiler.words import on_a_profile
 
 
 class Offers:
@@ -22,7 +23,7 @@ class Offers:
             return MethodType(methods.get(name), self)
         if name in reports:
             return self.__dict__.setdefault(name, reports.get(name).from_profile(self))
-        raise no_attribute(f"{type(self).__name__!r} object", name, dir(self))
+        raise no_attribute(f"{type(self).__name__!r} object", name, dir(self), on_a_profile(name))
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *reports, *methods})
