@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from enum import Enum
 from typing import Any
 
@@ -14,7 +16,7 @@ from workbench import ipu
 from workbench.engine.options import Option, attributes
 from workbench.errors import InputError, OptionError
 from workbench.executable import make_request
-from workbench.ipu.config import IPUConfig, SelectionOrder, current_options, get_ipu_config
+from workbench.ipu.config import IPUConfig, SchedulingAlgorithm, SelectionOrder, current_options, get_ipu_config
 from workbench.ipu.config._flags import Flags, flags
 
 AMP = "matmuls.poplar_options.availableMemoryProportion"
@@ -267,3 +269,33 @@ def test_its_text_documents_every_option() -> None:
     text = str(IPUConfig.__doc__)
     assert all(f".. py:attribute:: {name}\n" in text for name in IPUConfig().to_dict())
     assert ":value: StochasticRoundingBehaviour.OFF" in text
+
+
+def test_a_configuration_is_pickled_by_its_values_and_a_category_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    config = IPUConfig()
+    config.auto_select_ipus = [2, 1]
+    config.scheduling.algorithm = SchedulingAlgorithm.CLUSTERING
+    config.matmuls.poplar_options = {"availableMemoryProportion": "0.4"}
+    config.ipu_model.tiles_per_ipu = 64
+    again = pickle.loads(pickle.dumps(config))
+    assert type(again) is IPUConfig
+    assert again == config != IPUConfig()
+    again.matmuls.poplar_options["partialsType"] = "half"
+    assert config.matmuls.poplar_options == {"availableMemoryProportion": "0.4"}
+    assert caplog.messages == []
+    with pytest.raises(TypeError, match=r"^matmuls of a configuration cannot be pickled\. .*or keep what to_dict\(\)"):
+        pickle.dumps(config.matmuls)
+    assert copy.deepcopy(config.matmuls) == config.matmuls
+
+
+@pytest.mark.parametrize("given", [None, "", 3, float("nan"), ["auto_select_ipus"], (1 for _ in range(2))])
+def test_what_is_no_saved_configuration_is_refused_by_kind(given: object, caplog: pytest.LogCaptureFixture) -> None:
+    config = IPUConfig()
+    with pytest.raises(TypeError, match=r"^dct is .*\. Expected: a mapping of values by full name, as to_dict gives\."):
+        config.from_dict(given)  # type: ignore[arg-type]
+    if not isinstance(given, str):
+        with pytest.raises(TypeError, match=r"^json_cfg is .*\. Expected: text, as to_json gives\."):
+            config.from_json(given)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"^attr is .*\. Expected: the name of an option or category, as text\."):
+            config.get_attribute_metadata(given)  # type: ignore[arg-type]
+    assert (config, caplog.messages) == (IPUConfig(), [])

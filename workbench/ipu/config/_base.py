@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
-from workbench.errors import OptionError, OptionValueError
+from workbench.base.text import short
+from workbench.errors import KindError, OptionError, OptionValueError
 from workbench.ipu.config._attributes import (
     LOGGER,
     Attribute,
@@ -41,14 +42,14 @@ class ConfigBase:
             object.__setattr__(self, slot, value)
         start = f"{name}." if name else ""
         for attribute in attributes:
-            short = attribute.name.removeprefix(start)
-            if not attribute.name.startswith(start) or "." in short:
+            last = attribute.name.removeprefix(start)
+            if not attribute.name.startswith(start) or "." in last:
                 continue
-            self._metadata[short] = metadata_of(attribute, deprecated)
+            self._metadata[last] = metadata_of(attribute, deprecated)
             if attribute.default is None:
-                self._categories[short] = ConfigBase(attributes, attribute.name, attribute.deprecated or deprecated)
+                self._categories[last] = ConfigBase(attributes, attribute.name, attribute.deprecated or deprecated)
             else:
-                self._values[short] = attribute.default()
+                self._values[last] = attribute.default()
 
     def __getattr__(self, name: str) -> Any:
         if name in ConfigBase.__slots__:
@@ -95,6 +96,14 @@ class ConfigBase:
     def __copy__(self: Self) -> Self:
         return copy.deepcopy(self)
 
+    def __reduce__(self) -> Any:
+        """A category is a part of its configuration, and what checks its options holds functions."""
+        raise KindError(
+            f"{self._name or 'a category'} of a configuration cannot be pickled",
+            expected="the whole IPUConfig, or its values",
+            todo="pickle the IPUConfig, or keep what to_dict() or to_json() gives",
+        )
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ConfigBase) and self.to_dict() == other.to_dict()
 
@@ -102,6 +111,8 @@ class ConfigBase:
 
     def get_attribute_metadata(self, attr: str) -> AttributeMetadata:
         """What is known of the option or category `attr`, named from this category; a `ValueError` for any other."""
+        if not isinstance(attr, str):
+            raise OptionTypeError(f"attr is {short(attr)}", expected="the name of an option or category, as text")
         owner: ConfigBase = self
         *path, last = attr.split(".")
         try:
@@ -119,42 +130,44 @@ class ConfigBase:
 
     def _each(self) -> Iterator[tuple[ConfigBase, str, AttributeMetadata]]:
         """Every option with the category that holds it, in the order of declaration."""
-        for short, metadata in self._metadata.items():
-            if short in self._categories:
-                yield from self._categories[short]._each()
+        for last, metadata in self._metadata.items():
+            if last in self._categories:
+                yield from self._categories[last]._each()
             else:
-                yield self, short, metadata
+                yield self, last, metadata
 
     def _all_metadata(self) -> Iterator[AttributeMetadata]:
-        for short, metadata in self._metadata.items():
+        for last, metadata in self._metadata.items():
             yield metadata
-            if short in self._categories:
-                yield from self._categories[short]._all_metadata()
+            if last in self._categories:
+                yield from self._categories[last]._all_metadata()
 
     def _named_values(self) -> Iterator[tuple[str, Any]]:
-        for owner, short, metadata in self._each():
-            yield metadata.name, owner._values[short]
+        for owner, last, metadata in self._each():
+            yield metadata.name, owner._values[last]
 
     def to_dict(self) -> dict[str, Any]:
         """Every value by its full name; an enumeration's member as its number."""
-        return {metadata.name: _plain(owner._values[short]) for owner, short, metadata in self._each()}
+        return {metadata.name: _plain(owner._values[last]) for owner, last, metadata in self._each()}
 
     def from_dict(self, dct: Mapping[str, Any]) -> None:
         """Set values by full name. What is not named keeps its value, with a warning.
 
         Unknown names and values of a wrong type are an `OptionError` that lists them all; then nothing is set.
         """
-        known = {metadata.name: (owner, short, metadata) for owner, short, metadata in self._each()}
+        if not isinstance(dct, Mapping):
+            raise OptionTypeError(f"dct is {short(dct)}", expected="a mapping of values by full name, as to_dict gives")
+        known = {metadata.name: (owner, last, metadata) for owner, last, metadata in self._each()}
         wrong = [self._unknown_entry(name, list(known)) for name in dct if name not in known]
         found: list[tuple[ConfigBase, str, Any]] = []
-        for name, (owner, short, metadata) in known.items():
+        for name, (owner, last, metadata) in known.items():
             if name not in dct:
                 LOGGER.warning("%s is not in the given configuration and keeps its value", name)
                 continue
             try:
                 value = _restore(dct[name], metadata)
                 metadata.check_type(value)
-                found.append((owner, short, value))
+                found.append((owner, last, value))
             except (OptionTypeError, OptionError) as error:
                 wrong.append(error.what)
         if wrong:
@@ -162,9 +175,9 @@ class ConfigBase:
                 f"{len(wrong)} wrong entries: {'; '.join(wrong)}" if len(wrong) > 1 else wrong[0],
                 todo="correct them; nothing was changed",
             )
-        for owner, short, value in found:
-            if value != owner._values[short]:
-                setattr(owner, short, copy.deepcopy(value))
+        for owner, last, value in found:
+            if value != owner._values[last]:
+                setattr(owner, last, copy.deepcopy(value))
 
     def _unknown_entry(self, name: str, known: list[str]) -> str:
         close = difflib.get_close_matches(str(name), known, n=1)
@@ -176,6 +189,8 @@ class ConfigBase:
 
     def from_json(self, json_cfg: str) -> None:
         """`from_dict` of JSON."""
+        if not isinstance(json_cfg, str | bytes | bytearray):
+            raise OptionTypeError(f"json_cfg is {short(json_cfg)}", expected="text, as to_json gives")
         try:
             found = json.loads(json_cfg)
         except (ValueError, RecursionError) as error:
@@ -186,7 +201,7 @@ class ConfigBase:
         self.from_dict(found)
 
     def __str__(self) -> str:
-        lines = (f"{metadata.name} = {_shown(owner._values[short])}" for owner, short, metadata in self._each())
+        lines = (f"{metadata.name} = {_shown(owner._values[last])}" for owner, last, metadata in self._each())
         return "\n".join(lines)
 
     def __repr__(self) -> str:

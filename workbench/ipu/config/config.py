@@ -52,6 +52,10 @@ class IPUConfig(ConfigBase):
     def __init__(self) -> None:
         super().__init__(_ATTRIBUTES)
 
+    def __reduce__(self) -> Any:
+        """Pickled as `to_dict` says it: what checks its options holds functions."""
+        return _restored, (type(self), self.to_dict())
+
     def configure_ipu_system(self, device: str = "cpu") -> None:
         """Configure the IPU system with this configuration as it is now; later assignments do not change it."""
         configure_ipu_system(self, device)
@@ -64,6 +68,13 @@ class IPUConfig(ConfigBase):
     def ipus_per_device(self) -> tuple[int, ...]:
         """IPUs of /device:IPU:0, /device:IPU:1 and so on; empty when none are selected."""
         return _freeze.ipus_per_device(self)
+
+
+def _restored(kind: type[IPUConfig], values: dict[str, Any]) -> IPUConfig:
+    """The configuration that was pickled."""
+    config = kind()
+    config.from_dict(values)
+    return config
 
 
 _in_force: list[IPUConfig] = []  # the one that was configured last, if one was
