@@ -51,6 +51,21 @@ def test_nothing_is_written_unasked(options: str, tmp_path: Path, monkeypatch: p
     assert list(tmp_path.rglob("*.wbprofile")) == []
 
 
+@pytest.mark.parametrize("name", ["autoReport.all", "autoReport.outputExecutionProfile"])
+def test_a_switch_that_says_neither_is_an_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was taken for off."""
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", json.dumps({"autoReport.all": "true", name: "yes"}))
+    with pytest.raises(wb.OptionError, match=rf"^{name} is 'yes'\. Expected: 'true' or 'false'\.$"):
+        wb.profile(double, X, config=configure())
+
+
+def test_a_folder_of_a_name_that_none_can_have_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"autoReport.all": "true", "autoReport.directory": "n" * 300}
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", json.dumps(asked))
+    with pytest.raises(wb.InputError, match=r"^'n+/double' cannot be written: File name too long\."):
+        wb.profile(double, X, config=configure())
+
+
 @pytest.mark.parametrize("options", ["{", "[1]", "true"])
 def test_options_that_are_none_are_an_error(options: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", options)

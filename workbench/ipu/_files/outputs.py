@@ -7,12 +7,15 @@ PopLibs API reference, engine options). The file is a profile of ours: `wb.load_
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from workbench.base.files import made_folder
+from workbench.base.text import short
+from workbench.errors import OptionValueError
 from workbench.ipu.config._engine_options import engine_options
 
 LOGGER = logging.getLogger("workbench.ipu")
@@ -47,15 +50,24 @@ _FOLDER = "serialization_output_folder"
 def report_folder(compilation: Mapping[str, Any]) -> Path | None:
     """The folder reports go to, or None when none are asked for; text that is no JSON object is an `OptionError`."""
     given: dict[str, Any] = {**compilation, **engine_options()}
-    if not any(str(given.get(name, "false")).lower() == "true" for name in _ASKS):
+    asked = [_is_true(name, given.get(name, "false")) for name in _ASKS]
+    if not any(asked):
         return None
     return Path(str(given.get("autoReport.directory", ".")))
+
+
+def _is_true(name: str, value: Any) -> bool:
+    """What a switch of Poplar's says, in text as Poplar takes it."""
+    text = str(value).lower()
+    if text not in ("true", "false"):
+        raise OptionValueError(f"{name} is {short(value)}", expected="'true' or 'false'")
+    return text == "true"
 
 
 def _free(path: Path) -> Path:
     """The path, or with a number behind it where something is there already."""
     number, found = 0, path
-    while found.exists():
+    while os.path.lexists(found):  # False of a name that no file can have, which is refused where it is written
         number += 1
         found = path.with_name(f"{path.stem}_{number}{path.suffix}")
     return found
