@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import os
 import stat
 from pathlib import Path
@@ -27,6 +28,21 @@ def test_what_stops_half_way_leaves_the_old_file(tmp_path: Path) -> None:
         _stopped(path)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def _full(path: Path) -> None:
+    with whole_file(path) as file:
+        file.write(b"half of the n")
+        raise OSError(errno.ENOSPC, "as a system says it of a write")
+
+
+def test_a_disk_that_is_full_is_told_with_the_file(tmp_path: Path) -> None:
+    """What a system says of a write names no file."""
+    path = tmp_path / "a.bin"
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        _full(path)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(path))
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_new_file_takes_the_place_of_the_old_and_is_as_open_as_others(tmp_path: Path) -> None:

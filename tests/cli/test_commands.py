@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
 import math
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 import workbench as wb
+from tests.profiler.handmade import handmade_profile
 from workbench import cli
 from workbench.cli import commands
 from workbench.cli.commands import outcome_of, write_junit
@@ -372,6 +374,21 @@ def test_an_error_of_the_models_own_code_is_told_once_and_no_defect_of_ours(
     assert told.count("Traceback") == 1
     assert "During handling" not in told
     assert str(Path(cli.__file__).parents[1]) not in told  # from its own first line on
+
+
+def test_a_disk_that_is_full_is_no_defect(
+    fake_api: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*unused: Any) -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    fake_api.profile = lambda *unused, **also: handmade_profile()
+    monkeypatch.setattr("workbench.base.files.os.fsync", full)
+    page = tmp_path / "p.html"
+    assert here(["profile", "mlp", "--html", str(page)]) == 2
+    told = f"workbench: {str(page)!r} cannot be written to its end: No space left on device\n"
+    assert capsys.readouterr().err == told
+    assert os.listdir(tmp_path) == []
 
 
 def test_what_the_workbench_raises_for_a_model_is_a_defect(

@@ -26,7 +26,7 @@ def whole_file(path: str | Path, *, text: bool = False, private: bool = False) -
 
     A link is written through, and a file that was there keeps its mode; where `private`, it is its owner's alone from
     the first byte on. What earlier writes to the same place left behind when they were killed is removed. InputError
-    where `path` cannot be a file.
+    where `path` cannot be a file, and an OSError that names it where it cannot be written to its end.
     """
     with _told(path):
         target = Path(os.path.realpath(path))
@@ -41,8 +41,10 @@ def whole_file(path: str | Path, *, text: bool = False, private: bool = False) -
             os.fsync(file.fileno())
         Path(name).chmod(mode)  # a temporary file is its owner's alone
         os.replace(name, target)
-    except BaseException:
+    except BaseException as error:
         Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and error.filename is None:  # as of a disk that is full
+            raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
         raise
 
 

@@ -39,6 +39,9 @@ def outcome_of(arguments: argparse.Namespace) -> Outcome:
     except KeyboardInterrupt:
         return Outcome(code=INTERRUPTED)
     except BaseException as error:
+        if isinstance(error, OSError) and error.filename in _paths_written(arguments):
+            told = f"{error.filename!r} cannot be written to its end: {error.strerror}"
+            return Outcome(code=MISUSE, complaint=complaint(told))
         own = of_the_model(error, getattr(arguments, "model", ""))
         if own is not None:
             return Outcome(code=MISUSE, complaint=f"{own.trace}{complaint(own)}")
@@ -171,11 +174,15 @@ _IN_HELP = {"before": "A", "after": "B"}
 
 def refuse_no_files(arguments: argparse.Namespace) -> None:
     """An `InputError` for a place where no file can be written, before an hour of compiling."""
-    for name in _WRITTEN:
-        path = getattr(arguments, name, None)
-        if path is not None:
-            refuse_no_file(path)
+    for path in _paths_written(arguments):
+        refuse_no_file(path)
     refuse_one_for_two(arguments)
+
+
+def _paths_written(arguments: argparse.Namespace) -> list[str]:
+    """The files that a command was asked to write."""
+    found = (getattr(arguments, name, None) for name in _WRITTEN)
+    return [str(path) for path in found if path is not None]
 
 
 def refuse_one_for_two(arguments: argparse.Namespace) -> None:
