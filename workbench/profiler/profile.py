@@ -24,6 +24,7 @@ from workbench.profiler.memory import live_bytes
 from workbench.profiler.memory.addresses import Addresses, Placer, Placing, bytes_by_category
 from workbench.profiler.offers import Offers
 from workbench.profiler.operators.callers import StepsByCaller
+from workbench.profiler.operators.rates import measured
 from workbench.profiler.operators.table import OperatorTable
 from workbench.profiler.places import cycle_of, ipu_of, step_of, tile_of
 from workbench.profiler.registry import exports
@@ -205,7 +206,8 @@ class Profile(Offers):
     def operators(self) -> pd.DataFrame:
         """A row per operator: flops, cycles, utilisation, code and temporary bytes, plan, and the name of the body that
         it shares with equal operators, whose cycles count by their runs of it (empty: its own steps). `utilisation` is
-        of the peak rate, that of float16 products with half partials, for all: float32 products reach a quarter of it.
+        of the modelled peak rate of products in `type`, the type that the operator computes in: "float32", "float16"
+        (with half partials) or, where the target multiplies them as they are, "float8".
         A body's code counts for each of them, though it is kept once. What runs again to compute something anew has a
         row of its own, of direction `recompute`, with the cycles and flops of those runs.
 
@@ -214,7 +216,8 @@ class Profile(Offers):
         planner counts what PopLibs' planner counts, phase by phase on the fullest tile (bytes exchanged, vertices,
         what is rearranged), without launches, synchronisation and copies on a tile, and before it is known where
         operands lie."""
-        return tables.frame(self, "operators")
+        found = tables.frame(self, "operators")
+        return measured(found, self.steps_by_caller, self.tables, self.target)
 
     @cached_property
     def stages(self) -> pd.DataFrame:

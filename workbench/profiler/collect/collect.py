@@ -49,7 +49,6 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     arrays = made.arrays(compiled.allocation.bounds)
     arrays |= {"allocated_as": allocated_as, "total_with_gaps": with_gaps}
     late = LateArrays(arrays | made.late())
-    peak = compiled.program.target.peak_flops_per_second / compiled.program.target.clock_hz
     operators = compiled.lowered.operators if compiled.lowered else ()
     described = [_described(row, compiled.options) for row in operators]
     counted = Counter(compiled.lowered.unmodelled if compiled.lowered else ()).items()
@@ -61,7 +60,7 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     profile = Profile(meta=meta, tables=tables, arrays=late, placing=placer)
     # The last table, and what warns of it, follow from the control tree, which a profile reads once.
     tables["operators"] = found = OperatorTable(
-        described, tables, made.temporaries(), made.numbered.code_bytes, peak, profile.control
+        described, tables, made.temporaries(), made.numbered.code_bytes, meta["target"], profile.control
     )
     meta["warnings"] += beyond_bounds(described, found.beyond)
     return profile

@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from workbench.profiler.operators.callers import StepsByCaller, recomputing
+from workbench.profiler.operators.rates import types_of, utilisation
 from workbench.profiler.operators.reached import Reached
 from workbench.profiler.operators.temporaries import Temporaries
-from workbench.profiler.schema import SCHEMA, Column, Table, table_from_rows
+from workbench.profiler.schema import SCHEMA, Column, Table, table, table_from_rows
 from workbench.profiler.timeline.timeline import recomputed
 from workbench.profiler.timeline.tree import Controlled, ControlTree
 
@@ -19,10 +20,10 @@ class OperatorTable(Mapping[str, Column]):
     and one more for each that runs again to compute something anew, worked out when the first column is asked for.
     `repeated` of an operator says how often one run of it runs a step, where that is not once.
 
-    `code_bytes()[step]` maps the vertex classes of a step to their code. `cycles`,
-    `flops` and `plan_cycles` count every run, `utilisation` is flops / (cycles x peak), `code_bytes` the code of its
-    distinct classes (which operators may share), `temporary_bytes` the most that temporaries its steps write take on
-    one tile at one time.
+    `code_bytes()[step]` maps the vertex classes of a step to their code. `cycles`, `flops` and `plan_cycles` count
+    every run, `utilisation` is of the peak of the type it computes in, as the `target` has it, `code_bytes` the code of
+    its distinct classes (which operators may share), `temporary_bytes` the most that temporaries its steps write take
+    on one tile at one time.
     """
 
     def __init__(
@@ -31,11 +32,12 @@ class OperatorTable(Mapping[str, Column]):
         tables: Mapping[str, Table],
         temporaries: Temporaries,
         code_bytes: Callable[[], Mapping[int, Mapping[str, int]]],
-        peak_flops_per_cycle: float,
+        target: Mapping[str, Any],
         control: ControlTree,
     ) -> None:
-        self._described, self._code_bytes, self._peak = described, code_bytes, peak_flops_per_cycle
+        self._described, self._code_bytes, self._target = described, code_bytes, target
         self._steps, self._control, self._temporaries = tables["steps"], control, temporaries
+        self._touched = {name: tables[name] for name in ("variables", "accesses")}
 
     def is_of(self, profile: Controlled) -> bool:
         """Whether it was made of the very steps and the control tree of a profile: another may have other lines."""
@@ -109,14 +111,16 @@ class OperatorTable(Mapping[str, Column]):
                         "flops": flops,
                         "cycles": spent,
                         "plan_cycles": int(operator["plan_cycles"]) * runs,
-                        "utilisation": flops / (spent * self._peak) if spent else 0.0,
+                        "utilisation": 0.0,
                         "code_bytes": sum(classes.values()),
                         "temporary_bytes": self._temporaries.most(mine),
                         "plan": operator["plan"],
                         "body": operator["body"],
                     }
                 )
-        return table_from_rows("operators", found)
+        made = table_from_rows("operators", found)
+        types = types_of(made["name"].tolist(), known, self._touched, self._target)
+        return table("operators", {**made, "utilisation": utilisation(made, types, self._target)})
 
 
 def _runs_of(operator: Mapping[str, Any], known: StepsByCaller) -> Iterator[tuple[str, str]]:

@@ -91,7 +91,7 @@ class Operations(Report):
         return (
             f"{things_text(count, 'operator')}{inside}; the dearest, {first['name']}, takes "
             f"{cycles_text(int(first['cycles']))}, {percent_text(first['cycles'] / whole)} of all steps, at "
-            f"{percent_text(first['utilisation'])} of the float16 peak rate"
+            f"{percent_text(first['utilisation'])} of the {first['type']} peak rate"
         )
 
     def to_pandas(self) -> pd.DataFrame:

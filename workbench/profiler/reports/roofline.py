@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.units import count_text, percent_text, things_text
+from workbench.profiler.operators.rates import peaks
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
-
-NARROW = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "quarter")
 
 
 @report("roofline")
@@ -33,7 +32,7 @@ class Roofline(Report):
     def ceilings(self) -> dict[str, float]:
         """`compute` in FLOP/s; `exchange` and `host` in bytes/s: at an intensity x the ceiling is bytes/s x x.
 
-        Compute: products of float16 with half partials, the most there is; `peaks` has that of each type.
+        Compute: products of float16 with half partials; `peaks` has that of each type that is used.
 
         Exchange: tiles x bytes per cycle and tile x clock.
         """
@@ -49,46 +48,29 @@ class Roofline(Report):
     def peaks(self) -> dict[str, float]:
         """FLOP/s of products in each type that operators use, modelled as the target's; of float16 where none does.
 
-        A float32 unit does one multiply-accumulate a cycle, a float16 unit four.
+        A float32 unit does one multiply-accumulate a cycle, a float16 unit four, a float8 unit, if there is one, eight.
         """
         used = set(self.points["type"]) or {"float16"}
-        return {name: peak for name, peak in self._peaks.items() if name in used}
-
-    @property
-    def _peaks(self) -> dict[str, float]:
-        """Those of both types, the higher first."""
-        half, target = self.ceilings["compute"], self.profile.target
-        units = target.get("conv_units_float", 0) / (target.get("conv_units_half_partials", 0) or 1) or 1
-        return {"float16": half, "float32": half * float(units) / 4}
-
-    def _types(self, names: pd.Series) -> list[str]:
-        """Of each operator the type whose peak bounds it: float32, unless a step of it touches what is narrower."""
-        known, tables = self.profile.steps_by_caller, self.profile.tables
-        variables, accesses = tables["variables"], tables["accesses"]
-        narrow = variables["id"][np.isin(variables["dtype"], NARROW)]
-        steps = set(accesses["step"][np.isin(accesses["variable"], narrow)].tolist())
-        touched = np.array([step in steps for step in tables["steps"]["id"].tolist()], dtype=bool)[known.row]
-        return ["float16" if touched[known.of_operator(name)].any() else "float32" for name in names]
+        return {name: peak for name, peak in peaks(self.profile.target).items() if name in used}
 
     @cached_property
     def points(self) -> pd.DataFrame:
         """`name, layer, direction, flops, exchanged_bytes, intensity` (FLOP/byte; inf without exchange)`, rate,
-        ceiling, bound` ("compute" or "exchange")`, type` (whose peak the ceiling is: "float32", or "float16" of what
-        touches narrower numbers); operators without flops or cycles are left out."""
+        ceiling, bound` ("compute" or "exchange")`, type` (whose peak the ceiling is, as in `profile.operators`); those
+        without flops or cycles are left out."""
         known = self.profile.steps_by_caller
         received = self.profile.tables["steps"]["bytes_received"][known.row] * known.times
-        frame = self.profile.operators[["name", "layer", "direction", "flops", "cycles"]]
+        frame = self.profile.operators[["name", "layer", "direction", "flops", "cycles", "type"]]
         frame = frame[(frame["flops"] > 0) & (frame["cycles"] > 0)].reset_index(drop=True)
         moved = frame["name"].map(lambda name: int(received[known.of_operator(name)].sum())).astype("int64")
         intensity = frame["flops"] / moved.where(moved > 0)
         intensity = intensity.fillna(float("inf"))
         rate = frame["flops"] / frame["cycles"] * float(self.profile.target["clock_hz"])
-        types = self._types(frame["name"])
-        peak = np.array([self._peaks[name] for name in types], dtype=np.float64)
+        peak = frame["type"].map(peaks(self.profile.target)).astype("float64")
         limit = (intensity * self.ceilings["exchange"]).clip(upper=peak)
         bound = np.where(limit < peak, "exchange", "compute").tolist()
-        return frame.drop(columns="cycles").assign(
-            exchanged_bytes=moved, intensity=intensity, rate=rate, ceiling=limit, bound=bound, type=types
+        return frame.drop(columns=["cycles", "type"]).assign(
+            exchanged_bytes=moved, intensity=intensity, rate=rate, ceiling=limit, bound=bound, type=frame["type"]
         )
 
     @cached_property
@@ -108,7 +90,7 @@ class Roofline(Report):
             return "No operator with floating-point work"
         best = points.iloc[int(points["rate"].to_numpy().argmax())]
         held = int((points["bound"] == "exchange").sum())
-        part = percent_text(best["rate"] / self._peaks[best["type"]])
+        part = percent_text(best["rate"] / self.peaks[best["type"]])
         return (
             f"{things_text(len(points), 'operator')}, {held} of them bound by exchange; {best['name']} is fastest at "
             f"{count_text(best['rate'])} FLOP/s, {part} of the {best['type']} peak"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from workbench.profiler.reports.operations import Operations as Report
 
-TEXTS = {"operators": ("name", "layer", "direction", "op", "plan"), "layers": ("layer",)}
+TEXTS = {"operators": ("name", "layer", "direction", "op", "plan", "type"), "layers": ("layer",)}
 DRAWN = 24  # layers of a stored picture and of the figure, the dearest
 
 

@@ -88,9 +88,9 @@ function draw(view, ctx, width, height, t) {
   ctx.restore();
 }
 
-const typeOf = (columns, i) => (columns.narrow[i] ? "float16" : "float32");
+const typeOf = ({data, columns}, i) => data.strings[columns.type[i]];
 const nameOf = ({data, columns}, i) => data.strings[columns.name[i]];
-const lines = ({columns, data}, i) => [`${countText(columns.rate[i])} FLOP/s, ${percentText(columns.rate[i] / columns.ceiling[i])} of its ceiling, ${percentText(columns.rate[i] / data.peaks[typeOf(columns, i)])} of the ${typeOf(columns, i)} peak`,
+const lines = (view, i, {columns, data} = view) => [`${countText(columns.rate[i])} FLOP/s, ${percentText(columns.rate[i] / columns.ceiling[i])} of its ceiling, ${percentText(columns.rate[i] / data.peaks[typeOf(view, i)])} of the ${typeOf(view, i)} peak`,
   `${countText(columns.flops[i])} FLOP, ${wholeText(columns.exchanged_bytes[i])} bytes exchanged: bound by ${columns.exchange[i] ? "exchange" : "compute"}`];
 
 function choose(view, i) {

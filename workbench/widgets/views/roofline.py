@@ -32,7 +32,7 @@ def payload(report: Report) -> tuple[dict[str, Any], bytes]:
         "direction": ("u1", kinds.indexes(points["direction"])),
         "exchange": ("u1", (points["bound"] == "exchange").to_numpy()),
         "intensity": ("f8", np.minimum(points["intensity"].to_numpy(), ENDLESS)),
-        "narrow": ("u1", (points["type"] == "float16").to_numpy()),
+        "type": ("i4", names.indexes(points["type"])),
         **{name: ("f8", points[name].to_numpy()) for name in ("flops", "exchanged_bytes", "rate", "ceiling")},
     }
     layout, buffer = pack(columns)
