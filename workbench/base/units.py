@@ -73,6 +73,11 @@ def percent_text(fraction: float) -> str:
     return _minus(f"{fraction * 100:.1f} %")
 
 
+def shown_text(shown: int, count: int, thing: str, order: str) -> str:
+    """4, 5, `"line"`, `"with most cycles"` → `"4 of 5 lines are shown, those with most cycles"`; "" where all are."""
+    return f"{shown:,} of {things_text(count, thing)} are shown, those {order}" if shown < count else ""
+
+
 def some_text(names: Sequence[str], most: int) -> str:
     """`["a", "b", "c"]`, 2 → `"a, b and 1 more"`; all of them where they are not more."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -23,6 +23,7 @@ from workbench.profiler.advice.compare import compare
 from workbench.profiler.advice.tips import cycle_tips
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, face, text_table
+from workbench.profiler.timeline import told_cut
 
 PROFILES = {
     "fits": handmade_profile(),
@@ -287,6 +288,29 @@ def test_a_window_keeps_to_its_limit_and_covers_all(limit: int) -> None:
     phases = found[found["lane"] == "phase"].sort_values("cycles_from")
     assert (phases["cycles_to"].to_numpy()[:-1] <= phases["cycles_from"].to_numpy()[1:]).all()
     assert (phases["cycles_to"] - phases["cycles_from"]).sum() == profile.total_cycles
+
+
+def test_a_window_tells_what_its_limit_took() -> None:
+    """Two steps, three turns of nine, then two: 31 executions."""
+    trace = PROFILES["fits"].trace
+    every, few = trace.window(0), trace.window(0, max_rects=2)
+    assert every.attrs == {"steps": 31, "merged_below_cycles": 0, "left_out": 0}
+    assert int((every["lane"] == "phase").sum()) == 31
+    # A share of one rectangle a lane: all that is shorter than twice the window is one.
+    assert few.attrs == {"steps": 31, "merged_below_cycles": 2 * PROFILES["fits"].total_cycles, "left_out": 0}
+    assert len(few) == 1
+    assert trace.window(0, max_rects=0).attrs["left_out"] == 1
+    with pytest.warns(UserWarning, match="the first 30 of 31 rows: give max_rects for more"):
+        told_cut(every.head(30), 1, asked=False, limit="max_rects")
+
+
+def test_bands_tell_which_steps_have_not_all_of_theirs() -> None:
+    """The matmul has three bands, the relu one."""
+    trace = PROFILES["fits"].trace
+    whole = trace.tiles(0, 2_140, 2_790)
+    assert (len(whole), whole.attrs["left_out"]) == (4, 0)
+    assert trace.tiles(0, 2_140, 2_790, max_rects=1).attrs["left_out"] == 1
+    assert trace.tiles(0, 2_140, 2_790, max_rects=0).attrs["left_out"] == 2
 
 
 def test_bands_of_single_tiles() -> None:

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {Parts, between, costOf, lines, nextPlace, summed} from "../../../workbench/widgets/views/exchange.js";
+import {Parts, between, costOf, cutText, lines, nextPlace, summed} from "../../../workbench/widgets/views/exchange.js";
 
 const columns = {tile_received: [0, 8, 0], arrow_from: [0, 2, 1], arrow_to: [1, 1, 0], arrow_bytes: [3, 5, 2], part_direct: [1, 9, 0]};
 const facts = {step: 7, tile: 1, known: [1], untold: "", explained: {}};
@@ -59,4 +59,12 @@ test("a line is drawn from its sender to its receiver", () => {
   assert.deepEqual([line.x0, line.x1, line.y0], [35, 15, 2]);
   const [back] = lines([{tile: 3, bytes: 1}], "out", plan, 1, 4);
   assert.ok(back.x0 < back.x1 && back.wide < line.wide);
+});
+
+test("arrows that are not drawn are told", () => {
+  const ends = {in: Array(5).fill({tile: 0, bytes: 1}), out: Array(2).fill({tile: 1, bytes: 1})};
+  assert.equal(cutText(ends), "");
+  assert.equal(cutText(ends, 5), "");
+  assert.equal(cutText(ends, 4), "Arrows: 4 of 5 that come in and 2 of 2 that go out are drawn, those with most bytes; the list below has all.");
+  assert.equal(cutText({in: [], out: ends.in}, 1), "Arrows: 1 of 5 that go out are drawn, those with most bytes; the list below has all.");
 });

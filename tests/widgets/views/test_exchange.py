@@ -122,3 +122,17 @@ def test_pictures_say_what_the_step_does() -> None:
     chart = report.figure()
     assert {each.type for each in chart.data} == {"heatmap", "scatter"}
     assert "<img" in exchange.html(report)
+
+
+def test_arrows_that_are_not_drawn_are_told(profile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = profile.exchange
+    counts = {way: len(report.partners(way)) for way in ("in", "out")}
+    most = max(counts.values())
+    assert "arrows:" not in report.svg()
+    monkeypatch.setattr(exchange, "PICTURE_ARROWS", 1)
+    monkeypatch.setattr(exchange, "FIGURE_ARROWS", 1)
+    words = {"in": "that come in", "out": "that go out"}
+    told = " and ".join(f"1 of {count} {words[way]}" for way, count in counts.items() if count)
+    assert most > 1
+    assert f"arrows: {told} are shown, those with most bytes" in report.svg()
+    assert report.figure().layout.title.text.endswith(f"; arrows: {told} are shown, those with most bytes")

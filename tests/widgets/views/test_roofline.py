@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import pytest
 
 import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
@@ -57,3 +58,16 @@ def test_every_type_that_is_used_has_its_ceiling() -> None:
     data, buffer = roofline.payload(report)
     sent = [data["strings"][place] for place in columns(data, buffer)["type"]]
     assert (data["peaks"], sent) == (report.peaks, report.points["type"].tolist())
+
+
+def test_operators_that_have_no_place_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = wb.profile("mlp", batch_size=4, mode="training", target=wb.target("ipu2", tiles_per_ipu=16)).roofline
+    placed = int(np.isfinite(report.points["intensity"]).sum())
+    endless = len(report.points) - placed
+    beside = f"{endless} operators without exchange have no place here"
+    assert endless > 1
+    assert placed > 2
+    assert beside in report.svg()
+    assert report.figure().layout.title.text == f"{report.sentence}; {beside}"
+    monkeypatch.setattr(roofline, "DRAWN", 2)
+    assert f"2 of {placed} operators are shown, those with most FLOP; {beside}" in report.svg()

@@ -53,3 +53,14 @@ def test_picture_table_and_figure() -> None:
     assert "always" in xray.html(report)
     assert report.figure().data
     assert set(xray.stored(report)) == {"data", "buffer"}
+
+
+def test_rectangles_that_are_not_drawn_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = handmade_profile().xray
+    count = len(report.rectangles)
+    assert "are shown" not in report.svg() + report.figure().layout.title.text
+    monkeypatch.setattr(xray, "DRAWN", 4)
+    told = "of {} rectangles are shown, those with most bytes × places in the program"
+    assert count > 4
+    assert f"4 {told.format(count)}" in report.svg()
+    assert report.figure().layout.title.text.endswith(f"; 2 {told.format(count)}")

@@ -18,12 +18,13 @@ from workbench.profiler.places import ipu_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, text_table
-from workbench.profiler.timeline import Block, called
+from workbench.profiler.timeline import Block, BlockCounts, called, told_cut
 from workbench.profiler.timeline.counting import mean_within
 
 MAX_RECTANGLES = 20_000
 MOST_ROWS = 1 << 24  # of a window that is asked for
 LANES = ("phase", "layer", "call")
+BANDS = ("tile_from", "tile_to", "cycles_from", "cycles_to", "cause", "step")
 
 
 class Rectangle(NamedTuple):
@@ -78,18 +79,25 @@ class Trace(Report):
 
         What is shorter than the window divided by a share of `max_rects` is merged with its neighbours; the cause of
         a merged rectangle is the one with most cycles. Rectangles of a lane never overlap.
+
+        `attrs` of the table say what the limit took: `steps` are the executed ones that touch the window,
+        `merged_below_cycles` is the length below which they were merged (0: every step has a phase of its own), and
+        `left_out` the rectangles beyond the limit: the last calls first, then layers, then phases.
         """
         first, last = self._range(ipu, cycles_from, cycles_to)
         max_rects = whole("max_rects", max_rects, least=0, most=MOST_ROWS)
         share = max(1, max_rects // len(LANES))
         phases = [self._rectangle(block, ipu) for block in islice(self._walk(first, last, ipu), share + 1)]
-        smallest = 1
+        smallest, steps = 1, len(phases)
         if len(phases) > share:
             # Long ones, and merged short ones between them: two kinds, so half a share of each.
             smallest = max(1, 2 * (last - first) // share)
             phases = list(self._phases(ipu, first, last, smallest))
+            steps = BlockCounts(self.profile, ipu).within(first, last)
         rows = [*phases, *_joined(phases, "layer", smallest), *_joined(phases, "call", smallest)]
-        return pd.DataFrame(rows[:max_rects], columns=list(Rectangle._fields))
+        found = pd.DataFrame(rows[:max_rects], columns=list(Rectangle._fields))
+        found.attrs |= {"steps": steps, "merged_below_cycles": smallest if steps > share else 0}
+        return told_cut(found, len(rows) - len(found), asked=max_rects != MAX_RECTANGLES, limit="max_rects")
 
     def _walk(self, first: int, last: int, ipu: int, smallest: int = 0) -> Iterator[Block]:
         return self.profile.timeline.walk(first, last, ipu, smallest=smallest)
@@ -147,16 +155,21 @@ class Trace(Report):
 
         A tile of a compute step is busy for its own cycles, then waits; of an exchange for as long as it sends or
         receives at its rate. When there are more than `max_rects`, neighbouring tiles share a band of their average.
+
+        `attrs["left_out"]` says how many executed steps of the window, the last ones, have not all their bands.
         """
         first, last = self._range(ipu, cycles_from, cycles_to)
         max_rects = whole("max_rects", max_rects, least=0, most=MOST_ROWS)
         blocks = list(islice(self._walk(first, last, ipu), max_rects))
         share = max(1, max_rects // max(1, len(blocks)))
         rows: list[tuple[Any, ...]] = []
+        whole_ones = 0
         for block in blocks:
             rows += self._bands(block, share)
-        columns = ["tile_from", "tile_to", "cycles_from", "cycles_to", "cause", "step"]
-        return pd.DataFrame(rows[:max_rects], columns=columns)
+            whole_ones += len(rows) <= max_rects
+        found = pd.DataFrame(rows[:max_rects], columns=list(BANDS))
+        found.attrs["left_out"] = BlockCounts(self.profile, ipu).within(first, last) - whole_ones
+        return found
 
     @cached_property
     def _rows(self) -> dict[int, int]:

@@ -33,15 +33,16 @@ def blocks(
     return pd.DataFrame(rows[:max_rows], columns=list(BLOCK_COLUMNS)), left
 
 
-def told_cut(frame: pd.DataFrame, left: int, *, asked: bool) -> pd.DataFrame:
-    """A table with how many rows were left out in `attrs["left_out"]`; with a warning unless the cut was asked for.
+def told_cut(frame: pd.DataFrame, left: int, *, asked: bool, limit: str = "max_rows") -> pd.DataFrame:
+    """A table with how many rows were left out in `attrs["left_out"]`; with a warning unless the cut was asked for by
+    its `limit`.
 
     To be called by public methods, so that the warning names the line that called one.
     """
     frame.attrs["left_out"] = left
     if left and not asked:
         warnings.warn(
-            f"the first {len(frame):,} of {len(frame) + left:,} rows: give max_rows for more of them, or cycles_from "
+            f"the first {len(frame):,} of {len(frame) + left:,} rows: give {limit} for more of them, or cycles_from "
             "and cycles_to for those of a window",
             UserWarning,
             stacklevel=3,

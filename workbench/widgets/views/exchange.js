@@ -51,6 +51,14 @@ export function costOf(parts, tile) {
   return {...at, cycles: Math.min(at.direct, at.staged), decides: staged ? "staging" : largest, staged};
 }
 
+// How many arrows of how many are drawn, "" where all are.
+export function cutText(ends, most = MOST_DRAWN) {
+  const counts = [[ends.in.length, "that come in"], [ends.out.length, "that go out"]];
+  if (counts.every(([count]) => count <= most)) return "";
+  const told = counts.filter(([count]) => count).map(([count, words]) => `${wholeText(Math.min(count, most))} of ${wholeText(count)} ${words}`);
+  return `Arrows: ${told.join(" and ")} are drawn, those with most bytes; the list below has all.`;
+}
+
 const rowOf = (view, step) => view.columns.step.indexOf(step);
 
 // Lines of arrows: {x0, y0, x1, y1, wide}, the largest first, from edge to edge of their cells.
@@ -147,6 +155,7 @@ function tell(view) {
     `It sends ${bytesText(sent)}${ends && !untold ? ` to ${thingsText(ends.out.length, "tile")}${arriving > sent ? `, once for several: ${bytesText(arriving)} arrive` : ""}` : ""}, in ${thingsText(tiles.pieces[tile], "piece")} in and out.`,
     `It takes ${cyclesText(mine)} of the step's ${wholeText(columns.cycles[now])}${tile === busiest ? ": the step waits for it" : `; the step waits for tile ${wholeText(busiest)}`}.`,
   ];
+  if (ends && cutText(ends)) lines.push(cutText(ends));
   const partners = ends ? [...ends.in.map((each) => ({...each, way: "in"})), ...ends.out.map((each) => ({...each, way: "out"}))].sort((a, b) => b.bytes - a.bytes) : [];
   const all = partners.length ? partners[0].bytes : 1;
   ui.panel.replaceChildren(heading, h("p", {text: facts}), ...lines.map((text) => h("p", {text})), untold && h("p", {text: `Which tiles: ${untold}.`}), ...(cost ? bars(view, cost) : []),
@@ -198,7 +207,7 @@ export function nextPlace(columns, now, by, ranked) {
 function controls(view) {
   const {columns, data, ui} = view, order = [...columns.step.keys()].sort((a, b) => columns.total_cycles[b] - columns.total_cycles[a]);
   const entries = order.slice(0, 100).map((at) => [String(columns.step[at]), `${columns.step[at]}: ${data.names[columns.name[at]]}`]);
-  const picked = choice("step", entries, "", (step) => go(view, Number(step), view.tile));
+  const picked = choice(entries.length < order.length ? `step (the ${entries.length} of ${wholeText(order.length)} with most cycles)` : "step", entries, "", (step) => go(view, Number(step), view.tile));
   view.step = picked.querySelector("select");
   view.step.style.maxWidth = "26em";
   const move = (by, ranked) => go(view, columns.step[nextPlace(columns, view.now, by, ranked)], view.tile);

@@ -208,8 +208,18 @@ def draw(report: Report) -> str:
     _arrows(picture, report, centre)
     _cost_bars(picture, report, 64 + tall + 40)
     what = "bytes to or from the tile" if not report.untold else "bytes each tile sends and receives"
-    picture.text(16, 64 + tall + 18, f"{what}, at most {bytes_text(high)}; {report.untold}".rstrip("; "))
+    said = (f"{what}, at most {bytes_text(high)}", report.untold, cut_text(report, PICTURE_ARROWS))
+    picture.text(16, 64 + tall + 18, "; ".join(part for part in said if part))
     return str(picture)
+
+
+def cut_text(report: Report, most: int) -> str:
+    """How many arrows of how many are drawn where at most so many are of each way; "" where all are."""
+    counts = {words: len(report.partners(way)) for way, words in (("in", "that come in"), ("out", "that go out"))}
+    if max(counts.values()) <= most:
+        return ""
+    told = " and ".join(f"{min(count, most):,} of {count:,} {words}" for words, count in counts.items() if count)
+    return f"arrows: {told} are shown, those with most bytes"
 
 
 def _by_partner(report: Report) -> IntArray:
@@ -278,7 +288,8 @@ def figure(report: Report) -> go.Figure:
             x = [part for end in ends for part in (end[0], here[0], None)]
             y = [part for end in ends for part in (end[1], here[1], None)]
             chart.add_scatter(x=x, y=y, mode="lines", line={"color": paint["colour"], "width": 1}, name=paint["label"])
-    chart.update_layout(title=report.sentence, yaxis_autorange="reversed", xaxis_title="column", yaxis_title="row")
+    title = "; ".join(part for part in (report.sentence, cut_text(report, FIGURE_ARROWS)) if part)
+    chart.update_layout(title=title, yaxis_autorange="reversed", xaxis_title="column", yaxis_title="row")
     return chart
 
 

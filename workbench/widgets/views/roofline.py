@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.base.units import count_text
+from workbench.base.units import count_text, shown_text, things_text
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
@@ -15,6 +15,7 @@ from workbench.widgets.kit.payload import Names, pack
 from workbench.widgets.kit.selection import Selection
 
 if TYPE_CHECKING:
+    import pandas as pd
     import plotly.graph_objects as go
 
     from workbench.profiler.reports.roofline import Roofline as Report
@@ -77,8 +78,7 @@ def html(report: Report) -> str:
 
 def draw(report: Report) -> str:
     """The stored picture: both axes in powers of ten."""
-    points = report.points.sort_values("flops", ascending=False, kind="stable").head(DRAWN)
-    points = points[np.isfinite(points["intensity"])]
+    points, cut = _drawn(report)
     picture = svg.Picture(960, 400, "Roofline")
     kinds = list(dict.fromkeys(points["direction"].astype(str)))
     below = picture.legend(16, 46, [paint(DIRECTIONS, kind) for kind in kinds], 944) if kinds else 46
@@ -108,7 +108,18 @@ def draw(report: Report) -> str:
         picture.box(left - 2.5, top - 2.5, 5, 5, fill=paint(DIRECTIONS, str(row.direction))["colour"], radius=2.5)
     if not rows:
         picture.text(110, plot.y + 20, "No operator with floating-point work exchanges bytes.")
+    picture.text(944, 394, cut, anchor="end")
     return str(picture)
+
+
+def _drawn(report: Report) -> tuple[pd.DataFrame, str]:
+    """The points that have a place in the picture, and how many of how many these are; "" for all."""
+    placed = report.points[np.isfinite(report.points["intensity"])]
+    found = placed.sort_values("flops", ascending=False, kind="stable").head(DRAWN)
+    endless = len(report.points) - len(placed)
+    beside = f"{things_text(endless, 'operator')} without exchange {'has' if endless == 1 else 'have'} no place here"
+    cut = shown_text(len(found), len(placed), "operator", "with most FLOP")
+    return found, "; ".join(part for part in (cut, beside if endless else "") if part)
 
 
 def _power(exponent: float) -> str:
@@ -119,8 +130,7 @@ def figure(report: Report) -> go.Figure:
     """The points as a plain plotly figure under the ceilings of exchange and of compute in each type."""
     import plotly.graph_objects as go
 
-    points = report.points.sort_values("flops", ascending=False, kind="stable").head(DRAWN)
-    points = points[np.isfinite(points["intensity"])]
+    points, cut = _drawn(report)
     ceilings = report.ceilings
     chart = go.Figure()
     for kind, part in points.groupby("direction", sort=False):
@@ -138,7 +148,8 @@ def figure(report: Report) -> go.Figure:
         edges = np.array([ridge / 1e3, ridge, ridge * 1e3])
         roof = np.minimum(edges * ceilings["exchange"], peak)
         chart.add_scatter(x=edges, y=roof, mode="lines", name=f"ceiling of exchange and of compute in {name}")
-    chart.update_layout(title=report.sentence, xaxis_title="FLOP per exchanged byte", yaxis_title="FLOP/s")
+    title = "; ".join(part for part in (report.sentence, cut) if part)
+    chart.update_layout(title=title, xaxis_title="FLOP per exchanged byte", yaxis_title="FLOP/s")
     chart.update_xaxes(type="log")
     chart.update_yaxes(type="log")
     return chart

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.base.units import bytes_text, cycles_text, percent_text
+from workbench.base.units import bytes_text, cycles_text, percent_text, shown_text, things_text
 from workbench.profiler.report import records
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
@@ -113,9 +113,9 @@ def draw(report: Report) -> str:
     if not shown:
         picture.text(16, y + 12, "No step names a line of code.")
     rest = report.unattributed_cycles / max(1, report.total_cycles)
-    left = len(report.lines) - len(shown)
-    more = f"{left:,} cheaper lines; " if left else ""
-    picture.text(16, y + 20, f"{more}of no line: {cycles_text(report.unattributed_cycles)} ({percent_text(rest)})")
+    nowhere = f"of no line: {cycles_text(report.unattributed_cycles)} ({percent_text(rest)})"
+    cut = shown_text(len(shown), len(report.lines), "line", "with most cycles, in the order of the text")
+    picture.text(16, y + 20, "; ".join(part for part in (cut, nowhere) if part))
     return str(picture)
 
 
@@ -137,12 +137,13 @@ def figure(report: Report) -> go.Figure:
 
     lines = report.lines.head(BARS)
     rest = report.unattributed_cycles + int(report.lines["cycles"][BARS:].sum())
+    left = len(report.lines) - len(lines)
     chart = go.Figure()
     chart.add_bar(
         x=[*lines["cycles"].tolist(), rest],
         y=[
             *(report.titles[line] for line in lines["source"]),
-            "other lines and no line" if len(report.lines) > BARS else "no line",
+            f"{things_text(left, 'cheaper line')} and no line" if left else "no line",
         ],
         orientation="h",
         hovertext=[*lines["text"].tolist(), ""],

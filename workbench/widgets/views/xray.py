@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.base.units import bytes_text, count_text
+from workbench.base.units import bytes_text, count_text, shown_text
 from workbench.profiler.memory import live_bytes
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
@@ -154,23 +154,29 @@ def draw(report: Report) -> str:
 
     for low, high in report.gaps:
         box(0, report.positions, low, high, "c")
-    area = frame["bytes"] * (frame["last"] - frame["first"] + 1)
-    shown = frame.loc[area.sort_values(ascending=False, kind="stable").index[:DRAWN]]
+    shown, cut = _largest(frame, DRAWN)
     rows: list[Any] = list(shown.itertuples(index=False))
     for row in rows:
         fill = picture.fill(paint(CATEGORIES, str(row.category)))
         box(row.first, row.last + 1, row.address, row.address + row.bytes, fill=fill)
     picture.capacity(plot, y, report.capacity_bytes, drawn=drawn)
+    if cut:
+        picture.text(944, 412, cut, anchor="end")
     return str(picture)
+
+
+def _largest(frame: pd.DataFrame, most: int) -> tuple[pd.DataFrame, str]:
+    """The rectangles that take most room in the picture, and how many of how many they are, "" for all."""
+    area = frame["bytes"] * (frame["last"] - frame["first"] + 1)
+    found = frame.loc[area.sort_values(ascending=False, kind="stable").index[:most]]
+    return found, shown_text(len(found), len(frame), "rectangle", "with most bytes × places in the program")
 
 
 def figure(report: Report) -> go.Figure:
     """The largest rectangles as a plain plotly figure."""
     import plotly.graph_objects as go
 
-    frame = report.rectangles
-    area = frame["bytes"] * (frame["last"] - frame["first"] + 1)
-    shown = frame.loc[area.sort_values(ascending=False, kind="stable").index[: DRAWN // 2]]
+    shown, cut = _largest(report.rectangles, DRAWN // 2)
     chart = go.Figure()
     for kind, part in shown.groupby("category", sort=False):
         painted = paint(CATEGORIES, str(kind))
@@ -186,7 +192,10 @@ def figure(report: Report) -> go.Figure:
         )
     chart.add_hline(y=report.capacity_bytes, line_dash="dash", annotation_text="end of the tile")
     chart.update_layout(
-        title=report.sentence, barmode="overlay", xaxis_title="place in the program", yaxis_title="address, bytes"
+        title="; ".join(part for part in (report.sentence, cut) if part),
+        barmode="overlay",
+        xaxis_title="place in the program",
+        yaxis_title="address, bytes",
     )
     return chart
 
