@@ -172,7 +172,7 @@ def diagnose(
     progress: Progress | None = None,
     heard: Callable[[Any], None] | None = None,
 ) -> Any:
-    """Ranked fixes, each applied, compiled and measured: a `Diagnosis`; of a loaded profile estimates only.
+    """Ranked fixes, each applied, compiled and measured: a `Diagnosis`; of a profile alone estimates only.
 
     Levers are moved alone and up to three at once, what promises most by the profile and by what was measured first,
     until nothing promises a hundredth more, or `compiles` (24) or `seconds` are used up. For a program that fits, what

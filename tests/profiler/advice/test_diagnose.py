@@ -228,14 +228,16 @@ def test_what_was_measured_is_believed_and_what_shares_its_steps_moves_with_it()
     assert after.bytes_deviation[1] < 0.01 < after.bytes_deviation[0] < after.bytes_deviation[2]
 
 
-def test_a_loaded_profile_gives_estimates_and_says_so(tmp_path: Path) -> None:
-    loaded = wb.load_profile(profile_of(12_000, 1).save(tmp_path / "over"))
-    found = diagnose(loaded, FakeCompiler(by_lever))
-    assert found.sentence.startswith("Estimates only, because a loaded profile cannot be compiled again: it is 2.0 KiB")
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_a_profile_alone_gives_estimates_and_says_so(tmp_path: Path, is_loaded: bool) -> None:
+    made = profile_of(12_000, 1)
+    alone = wb.load_profile(made.save(tmp_path / "over")) if is_loaded else made
+    found = diagnose(alone, FakeCompiler(by_lever))
+    assert found.sentence.startswith("Estimates only, because a profile has no model to compile again: it is 2.0 KiB")
     assert all(fix.verified_bytes is None and fix.fits is None for fix in found.fixes)
     estimates = [fix.estimated_bytes for fix in found.fixes]
     assert estimates == sorted(estimates)
-    with pytest.raises(InputError, match="a loaded profile cannot be compiled again"):
+    with pytest.raises(InputError, match="a profile has no model to compile again"):
         found.apply(0)
 
 

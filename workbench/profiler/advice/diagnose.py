@@ -126,7 +126,7 @@ class Diagnosis(Report):
         """The verdict and the best fix."""
         profile = self.profile
         if self.estimated:
-            return f"Estimates only, because a loaded profile cannot be compiled again: {self._estimated_sentence}"
+            return f"Estimates only, because a profile has no model to compile again: {self._estimated_sentence}"
         best = self.fixes[0] if self.fixes else None
         if profile.fits:
             if best is None:
@@ -218,9 +218,12 @@ class Diagnosis(Report):
         return "\n\n".join(part for part in parts if part)
 
     def apply(self, index: int = 0, progress: Progress | None = None) -> Any:
-        """Compile with a fix, counted as in `fixes`. Errors: `InputError` without such a fix or on a loaded profile."""
+        """Compile with a fix, counted as in `fixes`. Errors: `InputError` without such a fix or of a profile alone."""
         if self.compile is None:
-            raise InputError("a loaded profile cannot be compiled again", todo="compile the model, then diagnose that")
+            raise InputError(
+                "a profile has no model to compile again",
+                todo="write wb.diagnose(wb.compile(model, …)), with the arguments of the profile",
+            )
         if not 0 <= index < len(self.fixes):
             raise InputError(f"there is no fix {index}", expected=f"a number below {len(self.fixes)}")
         return self.compile(self.fixes[index].change.applied(self.executable.request), progress, self.executable)
@@ -264,7 +267,7 @@ def diagnose(
     measure: Measure | None = None,
     width: int = 1,
 ) -> Diagnosis:
-    """Try changes of an executable (or, as estimates, of a loaded profile) and rank what helps: see `wb.diagnose`.
+    """Try changes of an executable (or, as estimates, of a profile alone) and rank what helps: see `wb.diagnose`.
 
     `heard` is given each row as it is measured, `so_far` the diagnosis that all of them make until then. `split` finds
     stages, as `SplitFinder`; without it none are tried. `measure` compiles `width` requests at once.

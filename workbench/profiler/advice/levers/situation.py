@@ -41,7 +41,7 @@ class Situation:
     """What levers see: the profile, whether something is to be freed or made faster, and fixed inputs.
 
     `fixed_inputs`: the arrays of the compile were given by the caller, so the batch size cannot change. `request`: what
-    was asked for, None of a loaded profile.
+    was asked for, None of a profile alone.
     """
 
     profile: Profile
