@@ -120,7 +120,7 @@ def test_by_keyboard(run_app: RunApp) -> None:
     button(page, "Compile").focus()
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Fits", exact=True).wait_for(timeout=COMPILE_MS)
-    page.get_by_text("batch size 16", exact=True).wait_for()
+    page.get_by_text(re.compile(r"^16 samples to a [a-z ]+: batch size 16$")).wait_for()
 
 
 @EVERY_SCREEN

@@ -16,7 +16,7 @@ import pandas as pd
 from workbench.base.arrays import IntArray
 from workbench.base.categories import MEMORY_CATEGORIES
 from workbench.base.checked import bound
-from workbench.base.units import count_text
+from workbench.base.units import count_text, things_text
 from workbench.base.whole import whole
 from workbench.errors import InputError, WorkbenchError
 from workbench.profiler import tables
@@ -345,6 +345,23 @@ def call_text(meta: Mapping[str, Any]) -> str:
     if calls > 1:
         return f"call, the dearest of {count_text(calls)} to a weight update"
     return f"execution of {count_text(updates)} weight updates" if updates > 1 else "weight update"
+
+
+def samples_text(meta: Mapping[str, Any]) -> str:
+    """How many samples a call has, and how they come about: `"64 samples to a weight update: batch size 4 × 8
+    micro-batches × 2 replicas"`; "" where that is not known."""
+    samples, batch = int(meta.get("samples_per_call") or 0), int(meta.get("batch_size") or 0)
+    if not samples:
+        return ""
+    call, calls = call_text(meta).partition(",")[0], int(meta.get("calls_per_update", 1))
+    text = f"{things_text(samples, 'sample')} to {'an' if call.startswith('e') else 'a'} {call}"
+    updates, replicas = int(meta["pipeline"].get("updates", 1)), int(meta["replicas"])
+    micro_batches, left = divmod(samples, max(1, batch * updates * replicas))
+    if batch and micro_batches and not left:  # of another number somebody said it
+        run = "weight update" if meta["mode"] == "training" else "run"
+        times = ((micro_batches, "micro-batch"), (updates, run), (replicas, "replica"))
+        text = " × ".join([f"{text}: batch size {batch:,}", *(things_text(*each) for each in times if each[0] > 1)])
+    return text if calls == 1 else f"{text}; {calls:,} calls, {samples * calls:,} samples, to a weight update"
 
 
 def with_meta(profile: Profile, **more: Any) -> Profile:

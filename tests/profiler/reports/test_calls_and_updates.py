@@ -8,7 +8,7 @@ import keras
 import pytest
 
 import workbench as wb
-from workbench.profiler.profile import Profile, call_text
+from workbench.profiler.profile import Profile, call_text, samples_text
 from workbench.widgets.app.bar import said_of
 from workbench.widgets.views.summary import cards
 
@@ -59,3 +59,44 @@ def test_an_execution_of_several_updates() -> None:
     meta = {"mode": "training", "pipeline": {"updates": 3}}
     assert call_text(meta) == "execution of 3 weight updates"
     assert call_text({**meta, "mode": "inference"}) == "call"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"mode": "inference"}, "2 samples to a call: batch size 2"),
+        ({"mode": "inference", "replicas": 2}, "4 samples to a call: batch size 2 × 2 replicas"),
+        ({}, "2 samples to a weight update: batch size 2"),
+        ({"gradient_accumulation_steps": 3}, "6 samples to a weight update: batch size 2 × 3 micro-batches"),
+        (
+            {"gradient_accumulation_steps": 3, "replicas": 2},
+            "12 samples to a weight update: batch size 2 × 3 micro-batches × 2 replicas",
+        ),
+    ],
+)
+def test_the_throughput_says_its_samples_and_how_they_come_about(arguments: dict[str, Any], text: str) -> None:
+    profile = profiled(sgd(), **arguments)
+    (note,) = [card["note"] for card in cards(profile.summary) if card["label"] == "Throughput"]
+    assert note == text == dict(profile.summary.lines)["Samples"]
+    assert profile.samples_per_second == pytest.approx(int(text.partition(" ")[0]) / profile.seconds)
+
+
+def test_samples_of_a_pipeline_of_several_calls_of_several_updates_and_as_somebody_said() -> None:
+    layers = [keras.layers.Dense(4, name=name) for name in ("first", "second")]
+    model = keras.Sequential([keras.Input((4,)), *layers])
+    model.compile("sgd", "mse")
+    asked: dict[str, Any] = {"batch_size": 2, "stages": ["first"], "gradient_accumulation_steps": 4, "target": MACHINE}
+    meta = wb.profile(model, **asked, mode="training").meta
+    assert samples_text(meta) == "8 samples to a weight update: batch size 2 × 4 micro-batches"
+    several = {**meta, "samples_per_call": 24, "pipeline": {**meta["pipeline"], "updates": 3}}
+    assert samples_text(several) == (
+        "24 samples to an execution of 3 weight updates: batch size 2 × 4 micro-batches × 3 weight updates"
+    )
+    assert (
+        samples_text({**several, "mode": "inference"})
+        == "24 samples to a call: batch size 2 × 4 micro-batches × 3 runs"
+    )
+    assert samples_text({**meta, "samples_per_call": 7}) == "7 samples to a weight update"
+    assert samples_text({**meta, "samples_per_call": 0}) == ""
+    calls = profiled(sgd(gradient_accumulation_steps=5)).meta
+    assert samples_text(calls) == "2 samples to a call: batch size 2; 5 calls, 10 samples, to a weight update"

@@ -14,7 +14,7 @@ from workbench.profiler.advice.explain import known_error
 from workbench.profiler.advice.regions import full_region
 from workbench.profiler.fidelity import KINDS, NOT_KNOWN, Turnout, TypicalError, in_doubt, turnout
 from workbench.profiler.memory import live_bytes
-from workbench.profiler.profile import Profile, call_text, run_text
+from workbench.profiler.profile import Profile, call_text, run_text, samples_text
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
 from workbench.profiler.timeline.positions import positions_of
@@ -161,10 +161,11 @@ class Summary(Report):
         size = f"{things_text(target['tiles_per_ipu'], 'tile')} × {bytes_text(target['bytes_per_tile'])}"
         kind = "" if target["architecture"] == target["name"] else f" (architecture {target['architecture']})"
         machine = f"{target['name']}{kind}, {size}, {target['clock_hz'] / 1e9:.3g} GHz"
-        peak = profile.peak
+        peak, samples = profile.peak, samples_text(meta)
         rows = [
             ("Model", f"{profile.name}, {run_text(meta)}"),
             ("Target", machine),
+            *([("Samples", samples)] if samples else []),
             ("IPUs", _ipus_text(profile.ipus, int(meta["replicas"]))),
             ("Peak", f"step {peak.step:,} ({self.peak_step}) on tile {peak.tile:,} of IPU {peak.ipu}"),
             ("Program", ", ".join(_counted(value, key) for key, value in self.program.items())),

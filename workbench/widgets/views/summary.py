@@ -10,7 +10,7 @@ from workbench.base.text import markup
 from workbench.base.units import bytes_text, cycles_text, percent_text, rate_text, seconds_text, things_text
 from workbench.profiler.advice.explain import known_error
 from workbench.profiler.fidelity import NOT_KNOWN
-from workbench.profiler.profile import call_text
+from workbench.profiler.profile import call_text, samples_text
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html
@@ -72,7 +72,7 @@ def cards(report: Report) -> list[dict[str, str]]:
         ),
     ]
     if data["samples_per_second"]:
-        found.append(("Throughput", rate_text(data["samples_per_second"]), f"batch size {data['batch_size']}"))
+        found.append(("Throughput", rate_text(data["samples_per_second"]), samples_text(profile.meta)))
     tiles, steps, variables = target["tiles_per_ipu"], data["program"]["steps"], data["program"]["variables"]
     size = f"{things_text(tiles, 'tile')} × {bytes_text(target['bytes_per_tile'])}, {clock}"
     ipus = things_text(data["ipus"], "IPU") + (f" × {data['replicas']} replicas" if data["replicas"] > 1 else "")
