@@ -207,7 +207,7 @@ class Profile(Offers):
         """A row per operator: flops, cycles, utilisation, code and temporary bytes, plan, and the name of the body that
         it shares with equal operators, whose cycles count by their runs of it (empty: its own steps). `utilisation` is
         of the modelled peak rate of products in `type`, the type that the operator computes in: "float32", "float16"
-        (with half partials) or, where the target multiplies them as they are, "float8".
+        (with half partials) or, where the target multiplies them as they are, "float8"; "" and 0 of integers alone.
         A body's code counts for each of them, though it is kept once. What runs again to compute something anew has a
         row of its own, of direction `recompute`, with the cycles and flops of those runs.
 
@@ -345,6 +345,12 @@ def call_text(meta: Mapping[str, Any]) -> str:
     if calls > 1:
         return f"call, the dearest of {count_text(calls)} to a weight update"
     return f"execution of {count_text(updates)} weight updates" if updates > 1 else "weight update"
+
+
+def replicas_text(meta: Mapping[str, Any]) -> str:
+    """`" in each of 4 replicas"`, to be said of a program's own IPUs; "" of one replica."""
+    replicas = int(meta.get("replicas", 1))
+    return f" in each of {replicas:,} replicas" if replicas > 1 else ""
 
 
 def samples_text(meta: Mapping[str, Any]) -> str:

@@ -25,13 +25,18 @@ LARGEST = 3  # variables that are named where room is to be made
 Mend = Callable[[Situation], str]
 
 
+def tile_text(profile: Profile) -> str:
+    """The fullest tile, `"tile 5"`; of one of several IPUs `"tile 5 of IPU 3"`."""
+    return f"tile {profile.peak.tile:,}" + (f" of IPU {profile.peak.ipu}" if profile.ipus > 1 else "")
+
+
 def memory_tips(profile: Profile, peak_categories: Mapping[str, int]) -> Iterator[str]:
     """Tips on what fills the fullest tile at its peak, the largest first, and on the region that is full."""
     region = full_region(profile)
     if region is not None:
-        yield f"on tile {profile.peak.tile:,} {region}"
+        yield f"on {tile_text(profile)} {region}"
     situation, limit = Situation(profile=profile), int(profile.target["bytes_per_tile"])
-    where = f"on tile {profile.peak.tile:,} at the peak"
+    where = f"on {tile_text(profile)} at the peak"
     sizes = _accumulators_apart(situation, peak_categories)
     found = [(sum(sizes.get(name, 0) for name in names), what, mend) for names, what, mend in _MEMORY]
     for amount, what, mend in sorted(found, key=lambda item: -item[0]):
@@ -238,6 +243,12 @@ def _waiting(situation: Situation) -> str:
     return "a more even split of the layers over the stages shortens it"
 
 
+def _more_micro_batches(situation: Situation, part: str) -> str:
+    """The start and the end take as long however many micro-batches there are."""
+    call = "weight update" if situation.mode == "training" else "call"
+    return f"with more micro-batches to a {call} the pipeline's {part} is a smaller share of the cycles"
+
+
 def _is_shorter_grouped(situation: Situation) -> bool:
     """Whether the Grouped schedule takes these micro-batches, and its longer start and end cost less than it saves."""
     stages, count = len(situation.profile.stages), situation.accumulation
@@ -260,7 +271,7 @@ _CYCLES: Mapping[str, Mend] = {
     "exchange": _exchange,
     "host": _host,
     "sync": lambda situation: "fewer and larger steps synchronise less" if situation.by_hand else "",
-    "idle_fill": lambda situation: "more micro-batches per update shorten the pipeline's start",
-    "idle_drain": lambda situation: "more micro-batches per update shorten the pipeline's end",
+    "idle_fill": lambda situation: _more_micro_batches(situation, "start"),
+    "idle_drain": lambda situation: _more_micro_batches(situation, "end"),
     "idle_wait_stage": _waiting,
 }

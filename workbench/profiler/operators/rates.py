@@ -35,15 +35,19 @@ def types_of(
     names: Sequence[str], known: StepsByCaller, tables: Mapping[str, Table], target: Mapping[str, Any]
 ) -> list[str]:
     """Of each operator the type whose peak bounds it: float32, unless a step of it touches what is narrower; float8
-    where the target has a peak of it and the floats that come into the operator are all of 8 bits."""
+    where the target has a peak of it and the floats that come into the operator are all of 8 bits; "" of what touches
+    no floats."""
     ids, accesses, has_quarters = known.steps["id"], tables["accesses"], "float8" in peaks(target)
     dtypes = dict(zip(tables["variables"]["id"].tolist(), tables["variables"]["dtype"].tolist(), strict=True))
     dtype = np.array([dtypes[each] for each in accesses["variable"].tolist()], dtype=object)
-    narrow = np.isin(ids, accesses["step"][np.isin(dtype, [*HALVES, *QUARTERS])])[known.row]
+    narrow, floats = (
+        np.isin(ids, accesses["step"][np.isin(dtype, kinds)])[known.row]
+        for kinds in ([*HALVES, *QUARTERS], [*HALVES, *QUARTERS, *FLOATS])
+    )
     found = []
     for name in names:
         places = known.of_operator(name)
-        kind = "float16" if narrow[places].any() else "float32"
+        kind = "float16" if narrow[places].any() else "float32" if floats[places].any() else ""
         if kind == "float16" and has_quarters:
             here = np.isin(accesses["step"], ids[known.row[places]])
             coming = here & ~np.isin(accesses["variable"], accesses["variable"][here & accesses["write"]])
@@ -54,8 +58,8 @@ def types_of(
 
 
 def utilisation(operators: Table, types: Sequence[str], target: Mapping[str, Any]) -> Column:
-    """The `flops` of operators by what their `cycles` allow at the peak of their type; 0 of what takes none."""
-    known = peaks(target)
+    """The `flops` of operators by what their `cycles` allow at the peak of their type; 0 without cycles or a type."""
+    known = {"": 0.0, **peaks(target)}
     allowed = operators["cycles"] / float(target["clock_hz"]) * np.array([known[name] for name in types], np.float64)
     found: Column = np.divide(operators["flops"], allowed, out=np.zeros(len(allowed)), where=allowed > 0)
     return found

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.units import percent_text
-from workbench.profiler.profile import Profile
+from workbench.profiler.profile import Profile, replicas_text
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report
 
@@ -72,10 +72,11 @@ class Chips(Report):
         full, idle = int(rows["tile_bytes"].to_numpy().argmax()), int(rows["waiting_cycles"].to_numpy().argmax())
         memory = percent_text(rows["tile_bytes"][full] / self.capacity_bytes)
         waiting = percent_text(rows["waiting_cycles"][idle] / total)
+        each = replicas_text(self.profile.meta)
         if len(rows) == 1:
-            return f"One IPU: its fullest tile is {memory} full; it waits for {waiting} of the call"
+            return f"One IPU{each}: its fullest tile is {memory} full; it waits for {waiting} of the call"
         return (
-            f"{len(rows)} IPUs: IPU {full} is fullest, its fullest tile {memory} full; "
+            f"{len(rows)} IPUs{each}: IPU {full} is fullest, its fullest tile {memory} full; "
             f"IPU {idle} waits longest, for {waiting} of the call"
         )
 

@@ -13,7 +13,14 @@ import pandas as pd
 from workbench.base.arrays import IntArray
 from workbench.base.categories import CATEGORY_WORDS
 from workbench.base.units import bytes_text, cycles_text, percent_text, some_text
-from workbench.profiler.advice.tips import WORTH_CYCLES, gaps_tip, mapping_advice, memory_tips, tips_of_causes
+from workbench.profiler.advice.tips import (
+    WORTH_CYCLES,
+    gaps_tip,
+    mapping_advice,
+    memory_tips,
+    tile_text,
+    tips_of_causes,
+)
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
@@ -178,9 +185,8 @@ class Insights(Report):
         if not self.peak_categories:
             return "No memory is used"
         name, size = next(iter(self.peak_categories.items()))
-        peak = self.profile.peak
         first = f"; {self.tips[0]}" if self.tips else ""
-        return f"At the peak on tile {peak.tile:,} most is {CATEGORY_WORDS[name]}, {bytes_text(size)}{first}"
+        return f"At the peak on {tile_text(self.profile)} most is {CATEGORY_WORDS[name]}, {bytes_text(size)}{first}"
 
     def to_pandas(self) -> pd.DataFrame:
         """The largest variables."""

@@ -14,6 +14,8 @@ from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
 
+FEW = 3  # parts of a program that are no layers, which a sentence names
+
 
 @report("operations")
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,16 +85,30 @@ class Operations(Report):
         """How many there are, in how many layers if there are any, and the dearest."""
         count = len(self.operators)
         if not count:
-            return "No operators: the program was written by hand"
+            return "No operators: the program was written by hand, or moves data alone"
         first = self.operators.iloc[0]
         whole = max(1, self.data["step_cycles"])
-        layers = int((self.layers["layer"] != "").sum())
-        inside = f" in {things_text(layers, 'layer')}" if layers else ""
+        rate = f"at {percent_text(first['utilisation'])} of the {first['type']} peak rate"
+        works = first["flops"] > 0 and first["type"]
         return (
-            f"{things_text(count, 'operator')}{inside}; the dearest, {first['name']}, takes "
-            f"{cycles_text(int(first['cycles']))}, {percent_text(first['cycles'] / whole)} of all steps, at "
-            f"{percent_text(first['utilisation'])} of the {first['type']} peak rate"
+            f"{things_text(count, 'operator')}{self._inside}; the dearest, {first['name']}, takes "
+            f"{cycles_text(int(first['cycles']))}, {percent_text(first['cycles'] / whole)} of all steps, "
+            f"{rate if works else 'without floating-point work'}"
         )
+
+    @property
+    def _inside(self) -> str:
+        """`" in 2 layers, loss and optimizer"`: what has no class, and is in nothing that has one, is no layer of the
+        model, unless nothing has one."""
+        steps = self.profile.steps
+        classed = set(steps["layer"][steps["layer_class"] != ""])
+        names = [name for name in self.layers["layer"] if name]
+        running = set(self.layers["layer"][self.layers["cycles"] > 0])
+        around = {name: {name[:end] for end, letter in enumerate(name) if letter == "/"} | {name} for name in names}
+        others = [name for name in names if classed and name in running and not around[name] & classed]
+        told = [things_text(len(names) - len(others), "layer")] if len(names) > len(others) else []
+        told += sorted(others) if len(others) <= FEW else [f"{things_text(len(others), 'part')} outside of layers"]
+        return f" in {' and '.join([', '.join(told[:-1]), told[-1]] if len(told) > 1 else told)}" if told else ""
 
     def to_pandas(self) -> pd.DataFrame:
         """The operators."""

@@ -12,10 +12,10 @@ import pandas as pd
 
 from workbench.base.arrays import IntArray
 from workbench.base.causes import CAUSES
-from workbench.base.units import cycles_text, percent_text, things_text
+from workbench.base.units import cycles_text, percent_text, some_text, things_text
 from workbench.base.whole import whole
 from workbench.errors import InputError
-from workbench.profiler.profile import Profile
+from workbench.profiler.profile import Profile, replicas_text
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
 from workbench.profiler.timeline import told_cut
@@ -207,17 +207,20 @@ class Pipeline(Report):
         why = _largest(bubbles["by_cause"])
         stages = self.profile.stages
         work = stages["compute_cycles"] + stages["exchange_cycles"]
-        slowest = stages.iloc[int(work.to_numpy().argmax())]
         first, last = bubbles["window"]
         count = plan.get("micro_batches")
         batches = "? micro-batches" if count is None else things_text(int(count), "micro-batch")
-        replicas = int(self.profile.meta.get("replicas", 1))
-        each = f" in each of {replicas:,} replicas" if replicas > 1 else ""
+        each = replicas_text(self.profile.meta)
+        if len(stages) == 1:
+            return (
+                f"Not pipelined: one stage{each} runs {batches} one after another, {cycles_text(int(work.max()))} of "
+                f"compute and exchange in {cycles_text(last - first)}"
+            )
         return (
             f"{plan.get('schedule', 'Pipeline')} pipeline of {things_text(len(stages), 'stage')}{each}, "
             f"{batches}: {percent_text(bubbles['fraction'])} of "
             f"{things_text(data['ipus'], 'IPU')} × {cycles_text(last - first)} is idle{why}; "
-            f"stage {int(slowest['stage'])} is slowest with {cycles_text(int(work.max()))} of compute and exchange"
+            f"{_slowest(stages['stage'].tolist(), work.tolist())} of compute and exchange"
         )
 
     def to_pandas(self) -> pd.DataFrame:
@@ -232,6 +235,17 @@ class Pipeline(Report):
             in_flight=waiting,
             fifo_depth=[most - 1 for most in waiting],
         )
+
+
+def _slowest(stages: list[int], work: list[int]) -> str:
+    """`"stage 3 is slowest with 76.93 k cycles"`; of several that take as long, or of all, that they do."""
+    most = cycles_text(max(work))
+    found = [str(stage) for stage, cycles in zip(stages, work, strict=True) if cycles == max(work)]
+    if len(found) == len(stages):
+        return f"every stage takes {most}"
+    if len(found) == 1:
+        return f"stage {found[0]} is slowest with {most}"
+    return f"stages {some_text(found, 4)} are slowest with {most} each"
 
 
 def _largest(by_cause: Mapping[str, int]) -> str:

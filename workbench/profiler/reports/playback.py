@@ -167,7 +167,7 @@ class Playback(Report):
             return f"Playback of IPU {self.ipu}: nothing runs there"
         does = {
             "compute": _computing(told["computing_tiles"]),
-            "exchange": f"{bytes_text(told['sent_bytes'])} are exchanged",
+            "exchange": f"{bytes_text(told['sent_bytes'])} are sent and {bytes_text(told['received_bytes'])} received",
         }.get(told["cause"], CAUSE_WORDS[told["cause"]])
         return (
             f"Playback of IPU {self.ipu}, place {told['position']:,} of {told['positions']:,}: {told['name']}, {does}, "

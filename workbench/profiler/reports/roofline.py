@@ -57,11 +57,11 @@ class Roofline(Report):
     def points(self) -> pd.DataFrame:
         """`name, layer, direction, flops, exchanged_bytes, intensity` (FLOP/byte; inf without exchange)`, rate,
         ceiling, bound` ("compute" or "exchange")`, type` (whose peak the ceiling is, as in `profile.operators`); those
-        without flops or cycles are left out."""
+        without flops or cycles, and of integers alone, are left out."""
         known = self.profile.steps_by_caller
         received = self.profile.tables["steps"]["bytes_received"][known.row] * known.times
         frame = self.profile.operators[["name", "layer", "direction", "flops", "cycles", "type"]]
-        frame = frame[(frame["flops"] > 0) & (frame["cycles"] > 0)].reset_index(drop=True)
+        frame = frame[(frame["flops"] > 0) & (frame["cycles"] > 0) & (frame["type"] != "")].reset_index(drop=True)
         moved = frame["name"].map(lambda name: int(received[known.of_operator(name)].sum())).astype("int64")
         intensity = frame["flops"] / moved.where(moved > 0)
         intensity = intensity.fillna(float("inf"))

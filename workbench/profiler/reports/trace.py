@@ -15,7 +15,7 @@ from workbench.base.causes import CAUSE_WORDS
 from workbench.base.units import cycles_text, percent_text, things_text
 from workbench.base.whole import whole
 from workbench.profiler.places import ipu_of
-from workbench.profiler.profile import Profile
+from workbench.profiler.profile import Profile, replicas_text
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, text_table
 from workbench.profiler.timeline import Block, BlockCounts, called, told_cut
@@ -250,7 +250,8 @@ class Trace(Report):
             f"{CAUSE_WORDS[cause]} {percent_text(cycles / whole)}"
             for cause, cycles in sorted(sums.items(), key=lambda item: -item[1])
         )
-        return f"Trace of {cycles_text(data['total_cycles'])} on {things_text(data['ipus'], 'IPU')}: {shown}"
+        ipus = things_text(data["ipus"], "IPU") + replicas_text(self.profile.meta)
+        return f"Trace of {cycles_text(data['total_cycles'])} on {ipus}: {shown}"
 
     def to_pandas(self) -> pd.DataFrame:
         """`ipu, cause, cycles, fraction`."""

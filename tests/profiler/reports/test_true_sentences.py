@@ -1,0 +1,128 @@
+"""Sentences of reports of small models, held against what is known of these by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import workbench as wb
+from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from workbench.profiler.profile import Profile
+
+MACHINE = wb.target("ipu2", tiles_per_ipu=8)
+
+
+@cache
+def trained(layers: int, **arguments: Any) -> Profile:
+    dense = [keras.layers.Dense(16, name=f"d{number}") for number in range(layers)]
+    model = keras.Sequential([keras.Input((16,)), *dense])
+    model.compile("sgd", "mse")
+    stages = [f"d{number}" for number in range(arguments.pop("ipus", 1) - 1)]
+    asked = {**arguments, "stages": stages} if stages else arguments
+    return wb.profile(model, batch_size=2, mode="training", target=MACHINE, **asked)
+
+
+def test_the_loss_and_the_optimizer_are_no_layers() -> None:
+    assert " operators in 2 layers, loss and optimizer; the dearest, " in trained(2).operations.sentence
+    assert (
+        " operators in 4 layers, loss and optimizer; "
+        in trained(4, ipus=4, gradient_accumulation_steps=8).operations.sentence
+    )
+
+
+def test_parts_of_a_function_are_its_layers() -> None:
+    import jax
+
+    def function(rows: Any) -> Any:
+        with jax.named_scope("first"):
+            rows = rows @ rows
+        with jax.named_scope("second"):
+            return rows @ rows
+
+    profile = wb.profile(function, np.ones((8, 8), np.float32), target=MACHINE)
+    layers = [name for name in profile.operations.layers["layer"] if name]
+    assert f"2 operators in {len(layers)} layer" in profile.operations.sentence
+
+
+def test_integers_have_no_peak() -> None:
+    whole = np.ones((8, 8), np.int32)
+    profile = wb.profile(lambda a: a + 1, whole, target=MACHINE)
+    assert profile.operators[["type", "utilisation"]].to_numpy().tolist() == [["", 0.0]]
+    assert profile.operations.sentence.endswith(" of all steps, without floating-point work")
+    assert profile.roofline.sentence == "No operator with floating-point work"
+    assert "compute in float16" in profile.roofline.svg()
+
+
+def test_what_only_moves_data_was_not_written_by_hand() -> None:
+    profile = wb.profile(lambda a: a, np.ones((8, 8), np.float32), target=MACHINE)
+    assert profile.operations.sentence == "No operators: the program was written by hand, or moves data alone"
+
+
+def test_one_stage_is_no_pipeline() -> None:
+    profile = trained(2, gradient_accumulation_steps=3)
+    stage = profile.stages.iloc[0]
+    work = int(stage["compute_cycles"] + stage["exchange_cycles"])
+    text = profile.pipeline.sentence
+    assert text.startswith("Not pipelined: one stage runs 3 micro-batches one after another, ")
+    assert text.endswith(
+        f"{work / 1e3:.2f} k cycles of compute and exchange in {profile.total_cycles / 1e3:.2f} k cycles"
+    )
+
+
+def test_replicas_are_not_one_ipu() -> None:
+    profile = trained(2, replicas=4)
+    assert profile.chips.sentence.startswith("One IPU in each of 4 replicas: ")
+    assert " cycles on 1 IPU in each of 4 replicas: " in profile.trace.sentence
+    both = trained(2, ipus=2, gradient_accumulation_steps=4, replicas=2)
+    assert both.chips.sentence.startswith("2 IPUs in each of 2 replicas: IPU ")
+
+
+@pytest.mark.parametrize("profile", [handmade_pipeline(), handmade_profile()], ids=["two IPUs", "one"])
+def test_the_fullest_tile_is_named_with_its_ipu_where_there_are_several(profile: Profile) -> None:
+    place = profile.peak
+    where = f"tile {place.tile} of IPU {place.ipu}" if profile.ipus > 1 else f"tile {place.tile}"
+    assert profile.insights.sentence.startswith(f"At the peak on {where} most is ")
+
+
+def test_what_is_sent_to_several_arrives_more_than_once() -> None:
+    profile = wb.profile(lambda a, b: a @ b, *(np.ones((8, 8), np.float32),) * 2, target=MACHINE)
+    table = profile.playback.to_pandas()
+    row = table[table["cause"] == "exchange"].iloc[0]
+    assert row["received_bytes"] > row["sent_bytes"] > 0
+    text = profile.playback.of(position=int(row["position"])).sentence
+    assert f", {row['sent_bytes']} B are sent and " in text
+    assert (
+        f"{row['received_bytes'] / 1024:.1f} KiB received, " in text or f"{row['received_bytes']} B received, " in text
+    )
+
+
+@pytest.mark.parametrize(
+    ("work", "text"),
+    [
+        ([3, 5, 4], "stage 1 is slowest with 5 cycles"),
+        ([5, 5, 4], "stages 0, 1 are slowest with 5 cycles each"),
+        ([5, 5, 5], "every stage takes 5 cycles"),
+    ],
+)
+def test_equal_stages_have_no_slowest(work: list[int], text: str) -> None:
+    made = handmade_pipeline()
+    stages = {name: np.resize(values, len(work)) for name, values in made.tables["stages"].items()}
+    stages |= {"stage": np.arange(len(work)), "compute_cycles": np.array(work), "exchange_cycles": 0 * np.array(work)}
+    assert replace(made, tables={**made.tables, "stages": stages}).pipeline.sentence.endswith(
+        f"; {text} of compute and exchange"
+    )
+
+
+@pytest.mark.parametrize(("mode", "call"), [("training", "weight update"), ("inference", "call")])
+def test_more_micro_batches_leave_the_start_as_long_as_it_is(mode: str, call: str) -> None:
+    made = handmade_pipeline()
+    spent = {name: values.copy() for name, values in made.tables["cycle_breakdown"].items()}
+    spent["cycles"] = np.where(spent["cause"] == "idle_fill", made.total_cycles, spent["cycles"])
+    profile = replace(made, meta={**made.meta, "mode": mode}, tables={**made.tables, "cycle_breakdown": spent})
+    told = f": with more micro-batches to a {call} the pipeline's start is a smaller share of the cycles"
+    assert [text for text in profile.insights.tips if text.startswith("idle: filling takes ") and text.endswith(told)]
