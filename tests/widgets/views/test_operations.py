@@ -34,3 +34,13 @@ def test_rows_are_those_of_the_report() -> None:
             assert [data["strings"][place] for place in sent[f"{name}_{column}"]] == frame[column].tolist()
         for column in about["numbers"]:
             assert sent[f"{name}_{column}"].tolist() == frame[column].tolist()
+
+
+def test_layers_that_are_not_drawn_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of dense_1, dense_2, loss and what is in no layer."""
+    report = handmade_profile().operations
+    assert "The cycles of 4 layers" in report.svg()
+    monkeypatch.setattr(operations, "DRAWN", 3)
+    told = "3 of 4 layers are shown, those with most cycles"
+    assert told in report.svg()
+    assert report.figure().layout.title.text.endswith(f"; {told}")

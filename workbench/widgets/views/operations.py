@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from workbench.base.units import bytes_text, cycles_text, things_text
+from workbench.base.units import bytes_text, cycles_text, shown_text, things_text
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
@@ -75,12 +75,16 @@ def _dearest(report: Report) -> pd.DataFrame:
     return report.layers.head(DRAWN)
 
 
+def _cut(report: Report) -> str:
+    """How many layers of how many are drawn; "" for all."""
+    return shown_text(min(DRAWN, len(report.layers)), len(report.layers), "layer", "with most cycles")
+
+
 def draw(report: Report) -> str:
     """The stored picture: the dearest layers as bars of cycles, with the bytes of their variables."""
     rows = _dearest(report).to_dict("records")
-    picture = svg.Picture(
-        960, 60 + 22 * max(1, len(rows)), f"The dearest of {things_text(len(report.layers), 'layer')}"
-    )
+    title = _cut(report) or f"The cycles of {things_text(len(report.layers), 'layer')}"
+    picture = svg.Picture(960, 60 + 22 * max(1, len(rows)), title)
     picture.text(300, 46, "cycles of all executions")
     picture.text(944, 46, "bytes of variables", anchor="end")
     most = max([int(row["cycles"]) for row in rows] or [1]) or 1
@@ -110,7 +114,10 @@ def figure(report: Report) -> go.Figure:
         chart.add_bar(x=cycles, y=rows["layer"], orientation="h", name=direction)
     chart.add_bar(x=rest, y=rows["layer"], orientation="h", name="no direction")
     chart.update_layout(
-        title=report.sentence, barmode="stack", xaxis_title="cycles of all executions", yaxis_autorange="reversed"
+        title="; ".join(part for part in (report.sentence, _cut(report)) if part),
+        barmode="stack",
+        xaxis_title="cycles of all executions",
+        yaxis_autorange="reversed",
     )
     return chart
 
