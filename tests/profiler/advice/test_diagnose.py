@@ -87,13 +87,15 @@ def test_two_levers_together_when_none_fits_alone() -> None:
 def test_what_makes_it_worse_is_no_fix() -> None:
     found = diagnose(over(), FakeCompiler(lambda asked: (12_500, 1)), levers=FEW)
     assert found.fixes == ()
-    assert found.sentence == "It is 2.0 KiB over, and no lever lowers that"
+    assert len(found.tried) > 1
+    assert found.sentence == f"It is 2.0 KiB over, and no change of the {len(found.tried)} tried lowers that"
 
 
 def test_what_comes_nearest_is_told_where_nothing_fits() -> None:
     found = diagnose(over(), FakeCompiler(lambda asked: (11_000 if PARTIALS in asked else 12_000, 1)), levers=FEW)
     assert found.fixes[0].verified_bytes == 11_000
     assert not found.fixes[0].fits
+    assert f"over; no change of the {len(found.tried)} tried makes it fit, and " in found.sentence
     assert all("half_partials" in fix.levers for fix in found.fixes)
     levers = [fix.levers for fix in found.fixes]  # what changes nothing beside fewer levers is left out
     assert not any(one < other for one in levers for other in levers)
@@ -105,7 +107,7 @@ def test_a_program_that_fits_is_offered_what_is_faster() -> None:
     assert [fix.lever for fix in found.fixes] == ["half_partials"]
     assert found.sentence == "It fits; half partials for matmuls and convolutions makes it 25.0 % faster per sample"
     nothing = diagnose(base, FakeCompiler(lambda asked: (10_001, 1)), levers=FEW)
-    assert nothing.sentence == "It fits, and no lever makes it faster"
+    assert nothing.sentence == f"It fits, and no change of the {len(nothing.tried)} tried makes it faster"
 
 
 def test_numbers_are_kept_as_they_must() -> None:

@@ -130,16 +130,21 @@ class Diagnosis(Report):
         best = self.fixes[0] if self.fixes else None
         if profile.fits:
             if best is None:
-                return "It fits, and no lever makes it faster"
+                return f"It fits, and {self._none} makes it faster"
             return f"It fits; {best.fix} makes it {percent_text(1 - self.slowdown(best))} faster per sample"
         if best is None:
-            return f"It is {self._over} over, and no lever lowers that{self._by_hand}"
+            return f"It is {self._over} over, and {self._none} lowers that{self._by_hand}"
         if best.fits:
             return (
                 f"It is {self._over} over; {best.fix} makes it fit with {bytes_text(best.margin_bytes or 0)} to spare"
             )
         left = bytes_text(-(best.margin_bytes or 0))
-        return f"It is {self._over} over; no lever makes it fit, and {best.fix} leaves it {left} over"
+        return f"It is {self._over} over; {self._none} makes it fit, and {best.fix} leaves it {left} over"
+
+    @property
+    def _none(self) -> str:
+        """Who does not help: of many combinations a search compiles some alone, and only of these it is known."""
+        return f"no change of the {len(self.tried):,} tried" if self.tried else "no lever"
 
     @property
     def _over(self) -> str:
