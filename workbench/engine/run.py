@@ -11,7 +11,7 @@ import numpy as np
 from jax.extend.core import Literal
 
 from workbench.base.units import things_text
-from workbench.engine.frontends.describe.arguments import arrays_of
+from workbench.engine.frontends.describe.arguments import arrays_of, those_compared
 from workbench.engine.frontends.describe.checks import check_array
 from workbench.engine.frontends.describe.source import ArraySpec, Source
 from workbench.engine.frontends.staging.staged_program import scheduled
@@ -60,6 +60,7 @@ class Runner:
                 todo=self._called_right(bool(targets), len(args)),
             )
         counts = (len(self.source.specs) - targets, targets)
+        args = (args[0], *(those_compared(each, self.source.outputs, self.source.compared) for each in args[1:]))
         return [
             leaf
             for each, count in zip(args, counts, strict=False)

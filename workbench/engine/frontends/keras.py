@@ -117,7 +117,8 @@ def _trace_whole(prepared: ModelToTrace) -> Source:
         model=prepared.model,
         optimizer=prepared.recipe.optimizer if prepared.recipe else None,
         lazy=prepared.built.lazy,
-        outputs=prepared.built.output_names,
+        outputs=prepared.built.output_names_compared,
+        compared=prepared.built.compared,
     )
 
 

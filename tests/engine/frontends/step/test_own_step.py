@@ -121,3 +121,44 @@ def test_layers_of_models_that_a_step_calls_have_one_path() -> None:
     operators = wb.profile(model, X, Y, mode="training", target=MACHINE).operators
     products = operators[operators["flops"] >= 2 * 4 * 6]  # of 4 samples and at least 6 weights
     assert set(products["layer"]) == {"maker/drawn", "judge/judged"}, products
+
+
+class TwoTargets(keras.Model):
+    """One output, which its step compares with two targets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = keras.layers.Dense(3, name="out")
+
+    def call(self, x: Any) -> Any:
+        return self.out(x)
+
+    def train_step(self, state: Any, data: Any) -> Any:
+        trainable, fixed, slots, metrics = state
+        x, (first, rest) = data
+
+        def loss_of(weights: Any) -> Any:
+            predicted, _ = self.stateless_call(weights, fixed, x)
+            return keras.ops.mean((predicted[:, :1] - first) ** 2) + keras.ops.mean((predicted[:, 1:] - rest) ** 2)
+
+        loss, gradients = jax.value_and_grad(loss_of)(trainable)
+        trainable, slots = self.optimizer.stateless_apply(slots, gradients, trainable)
+        return {"apart": loss}, (trainable, fixed, slots, metrics)
+
+
+def two_targets() -> Any:
+    keras.utils.set_random_seed(4)
+    model = TwoTargets()
+    model(X)
+    model.compile(optimizer=keras.optimizers.SGD(0.1))
+    return model
+
+
+def test_a_step_is_given_targets_as_the_example_holds_them() -> None:
+    """All but the first were left aside where the model has one output."""
+    targets = (Y[:, :1], Y[:, 1:])
+    executable = wb.compile(two_targets(), X, targets, target=MACHINE)
+    steps = executable.profile.steps
+    assert [name for name in steps.name if name.startswith("y")] == ["y[0]/from_host", "y[1]/from_host"]
+    expected = two_targets().fit(X, targets, batch_size=4, verbose=0).history["apart"]
+    assert [executable.run(X, targets)["apart"]] == pytest.approx(expected, abs=1e-6)

@@ -207,3 +207,73 @@ def test_a_list_of_one_output_trains_as_keras_trains_it(end: str) -> None:
     runner = Runner(trace_keras(ours, batch_size=BATCH, optimizer=keras.optimizers.SGD(0.1), loss=loss))
     for _ in range(2):  # the second is of what the first has changed
         assert runner.run(x, y)["loss"] == pytest.approx(theirs.train_on_batch(x, y), abs=TOLERANCE)
+
+
+HALF = {"value": "mse"}
+
+
+@pytest.mark.parametrize("stages", [None, ["hidden"]])
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_output_without_loss_and_metric_takes_no_targets(stages: Any, whole: bool) -> None:
+    """As in Keras, which takes them or leaves them; no host has to send what nobody reads."""
+    ours, theirs = (model(keras.optimizers.SGD(0.1), loss=HALF) for _ in range(2))
+    steps = 4 if stages else 1
+    x, y = data(BATCH * steps)
+    source = trace_keras(ours, batch_size=BATCH, stages=stages, gradient_accumulation_steps=steps)
+    assert [spec.name for spec in source.specs] == ["x['first']", "x['second']", "y['value']"]
+    given = y if whole else {"value": y["value"]}
+    expected = theirs.train_on_batch(x, given, return_dict=True)
+    assert Runner(source).run(x, given) == pytest.approx(expected, abs=TOLERANCE)
+    assert furthest(ours, theirs) < TOLERANCE
+
+
+def in_a_list(losses: Any) -> Any:
+    """The same two outputs in a list."""
+    made = model()
+    listed = keras.Model(made.input, [made.output["value"], made.output["label"]])
+    listed.compile(keras.optimizers.SGD(0.1), loss=losses)
+    return listed
+
+
+@pytest.mark.parametrize("given", ["whole", "none", "left out", "alone"])
+def test_targets_in_a_list_stand_where_their_outputs_do(given: str) -> None:
+    ours, theirs = (in_a_list([None, "sparse_categorical_crossentropy"]) for _ in range(2))
+    x, y = data(BATCH)
+    targets: Any = {
+        "whole": [y["value"], y["label"]],
+        "none": [None, y["label"]],
+        "left out": [y["label"]],
+        "alone": y["label"],
+    }[given]
+    expected = theirs.train_on_batch(x, [y["value"], y["label"]], return_dict=True)
+    for source in (trace_keras(ours, batch_size=BATCH), trace_keras(ours, inputs=(x, targets))):
+        assert source.specs[2:] == (source.specs[-1],)
+    assert Runner(source).run(x, targets) == pytest.approx(expected, abs=TOLERANCE)
+
+
+def test_an_output_with_a_metric_alone_has_its_targets() -> None:
+    ours, theirs = (model(keras.optimizers.SGD(0.1), loss=HALF, metrics={"label": ["accuracy"]}) for _ in range(2))
+    x, y = data(BATCH)
+    found = Runner(trace_keras(ours, inputs=(x, y))).run(x, y)
+    assert found == pytest.approx(theirs.train_on_batch(x, y, return_dict=True), abs=TOLERANCE)
+    assert "label_accuracy" in found
+
+
+def test_one_weight_for_all_weighs_the_output_that_has_a_loss() -> None:
+    ours, theirs = (model(keras.optimizers.SGD(0.1), loss=HALF) for _ in range(2))
+    (x, y), weight = data(BATCH), np.arange(BATCH, dtype="float32")
+    expected = theirs.train_on_batch(x, y, sample_weight=weight, return_dict=True)
+    assert Runner(trace_keras(ours, batch_size=BATCH)).run(x, y, sample_weight=weight) == pytest.approx(
+        expected, abs=TOLERANCE
+    )
+
+
+def test_examples_of_targets_that_are_not_as_many_as_are_compared_are_refused() -> None:
+    """They were left aside, and targets like the outputs put in their place."""
+    x, y = data(BATCH)
+    with pytest.raises(InputError) as error:
+        trace_keras(model(loss=LOSSES), inputs=(x, {"value": y["value"]}))
+    assert str(error.value) == (
+        "1 example of targets was given. Expected: one for each output that is compared: y['label'], y['value']. "
+        "To mend it: give such examples, wb.compile(model, x, y), or give batch_size= and none."
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,17 @@ def arrays_of(value: Any, count: int, flatten: Callable[[Any], Sequence[Any]]) -
     if isinstance(value, Mapping) and len(value) == count:
         return [value[name] for name in sorted(value)]
     return list(flatten(value))
+
+
+def those_compared(value: Any, names: Sequence[str], compared: Sequence[bool]) -> Any:
+    """Of targets for all outputs those that are compared with one, by name or place; else the targets as they are."""
+    if not compared or is_numbers(value):
+        return value
+    if isinstance(value, Mapping) and set(names) <= set(value):
+        return {name: value[name] for name in names}
+    if isinstance(value, list | tuple) and len(value) == len(compared):
+        return list(itertools.compress(value, compared))
+    return value
 
 
 def leaves_as(tree: Any, values: Sequence[Any]) -> list[Any]:

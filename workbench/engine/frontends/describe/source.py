@@ -44,7 +44,7 @@ class Source:
     `variables` holds, per entry parameter of the graph that is not a constant, the Keras variable it is the value
     of, or None for inputs and targets (those take `specs`, in order). `compute` maps values of those parameters to
     the entry's results with XLA on the host; `weighted` is the same step with sample weights behind the targets, a
-    column for each of several `outputs`, which are named here.
+    column for each of several `outputs`, which are named here: those with targets, which `compared` tells from others.
     `jaxpr` is the closed jaxpr the graph was made from (None for staged sources, which have one per function, in
     `jaxprs`). `pack` turns the results that are outputs back into the model's structure; `unpack` flattens the
     caller's structured input. `staged` is the program of stages it was assembled from, if it was.
@@ -67,6 +67,7 @@ class Source:
     staged: StagedProgram | None = None
     interface: str = ""
     outputs: tuple[str, ...] = ()
+    compared: tuple[bool, ...] = ()
 
     @property
     def called_as(self) -> str:

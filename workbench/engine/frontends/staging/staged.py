@@ -211,5 +211,6 @@ def trace_staged(prepared: ModelToTrace, stages: Any, steps: int) -> Source:
         model=prepared.model,
         optimizer=prepared.recipe.optimizer if prepared.recipe else None,
         lazy=prepared.built.lazy,
-        outputs=prepared.built.output_names,
+        outputs=prepared.built.output_names_compared,
+        compared=prepared.built.compared,
     )

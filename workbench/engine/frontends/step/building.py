@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +41,8 @@ class Built:
 
     `inputs` and `outputs` hold (name, shape, dtype) of each, flat; the batch may be None. `structure` and
     `target_structure` pack flat inputs and targets as the model takes them. `lazy`: the variables have no values.
-    `loss` is the loss (and sentence) a ready model brings; `targets` its example targets' types.
+    `loss` is the loss (and sentence) a ready model brings; `targets` its example targets' types, which
+    `like_example` packs as the example is. `compared` says which outputs have targets, where not all have.
     """
 
     model: Any
@@ -52,12 +54,19 @@ class Built:
     lazy: bool = False
     loss: tuple[Any, str] | None = None
     targets: tuple[ArraySpec, ...] = ()
+    like_example: Callable[[Sequence[Any]], Any] | None = None
+    compared: tuple[bool, ...] = ()
     assumptions: tuple[str, ...] = ()
 
     @property
     def output_names(self) -> tuple[str, ...]:
         """The names of the outputs, in their order."""
         return tuple(name for name, _, _ in self.outputs)
+
+    @property
+    def output_names_compared(self) -> tuple[str, ...]:
+        """The names of those that have targets."""
+        return tuple(itertools.compress(self.output_names, self.compared)) if self.compared else self.output_names
 
 
 def build(
@@ -107,6 +116,7 @@ def build(
         lazy=lazy,
         loss=loss,
         targets=_targets(inputs),
+        like_example=_packer(inputs[1]) if len(inputs) > 1 else None,
         assumptions=tuple(assumptions),
     )
 
@@ -233,14 +243,19 @@ def _describe_outputs(
         with jaxpr.unseeded_draws(Draws([np.zeros(2, "uint32")])):
             tree = model.compute_output_spec(structure([keras.KerasTensor(shape, dtype) for _, shape, dtype in inputs]))
     names = list(tree) if isinstance(tree, dict) else list(getattr(model, "output_names", ()))
-    shape = keras.tree.map_structure(lambda leaf: 0, tree)
     if isinstance(tree, dict):
         names.sort()
     flat = keras.tree.flatten(tree)
     if len(names) != len(flat):
         names = [str(i) for i in range(len(flat))]
     described = tuple((name, tuple(leaf.shape), dtype_name(leaf.dtype)) for name, leaf in zip(names, flat, strict=True))
-    return described, lambda values: keras.tree.pack_sequence_as(shape, list(values))
+    return described, _packer(tree)
+
+
+def _packer(tree: Any) -> Callable[[Sequence[Any]], Any]:
+    """Pack flat values as a tree is."""
+    shape = keras.tree.map_structure(lambda leaf: 0, tree)
+    return lambda values: keras.tree.pack_sequence_as(shape, list(values))
 
 
 def _structure(model: Any, inputs: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
@@ -260,6 +275,9 @@ def _targets(inputs: Sequence[Any]) -> tuple[ArraySpec, ...]:
     """Types of the example targets, flat."""
     found = []
     for y in keras.tree.flatten(inputs[1]) if len(inputs) > 1 else ():
+        if y is None:  # of an output without a loss
+            continue
+        check_example("y", y)
         check_dtype("y", y.dtype)
         dtype = dtype_name(jax.dtypes.canonicalize_dtype(y.dtype))
         found.append(ArraySpec(name="y", shape=tuple(y.shape), dtype=dtype))

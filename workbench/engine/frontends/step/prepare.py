@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -28,12 +28,11 @@ from workbench.engine.frontends.step.building import Built
 from workbench.engine.frontends.step.losses import (
     OWN_STEP,
     Recipe,
-    check_target,
     find_recipe,
     fresh_optimizer,
     steps_of_update,
-    target_spec,
 )
+from workbench.engine.frontends.step.targets import target_specs, with_targets
 from workbench.engine.frontends.step.training import TracedStep, Variables
 from workbench.engine.frontends.step.without_loss import OF_INPUTS, OWN_LOSS, adds_losses, measures_targets
 from workbench.engine.frontends.step.without_weights import without_values
@@ -79,8 +78,8 @@ class ModelToTrace:
 
     @property
     def weight(self) -> ArraySpec:
-        """The sample weights: a column for each of several outputs."""
-        outputs = len(self.built.outputs)
+        """The sample weights: a column for each of several outputs that have targets."""
+        outputs = len(self.built.output_names_compared)
         shape = (self.batch_size,) if outputs == 1 else (self.batch_size, outputs)
         return ArraySpec(name=SAMPLE_WEIGHT, shape=shape, dtype="float32")
 
@@ -140,29 +139,6 @@ def input_specs(built: Built, batch_size: int | None) -> list[ArraySpec]:
     return specs
 
 
-def _target_specs(built: Built, recipe: Recipe, batch_size: int) -> list[ArraySpec]:
-    several = len(built.outputs) > 1
-    if not built.targets and not recipe.targets:
-        return []
-    if built.targets and (not several or len(built.targets) == len(built.outputs)):
-        names = [f"y[{name!r}]" for name, _, _ in built.outputs] if several else ["y"]
-        given = zip(built.targets, names, strict=False)
-        targets = [replace(each, name=name, shape=(batch_size, *each.shape[1:])) for each, name in given]
-        if not recipe.own_step:
-            compared = zip(_losses(built, recipe.loss), targets, built.outputs, strict=False)
-            for loss, target, (name, shape, dtype) in compared:
-                known = tuple(size for size in shape[1:] if size is not None)
-                if len(known) == len(shape[1:]):
-                    check_target(loss, target, ArraySpec(name=name, shape=(batch_size, *known), dtype=dtype))
-        return targets
-    specs = []
-    for loss, (name, shape, dtype) in zip(_losses(built, recipe.loss), built.outputs, strict=True):
-        label = f"y[{name!r}]" if several else "y"
-        output = ArraySpec(name=label, shape=known_shape("the output", (None, *shape[1:]), batch_size), dtype=dtype)
-        specs.append(target_spec(loss, output, label))
-    return specs
-
-
 def _with_known_outputs(built: Built, specs: Sequence[ArraySpec]) -> Built:
     """The sizes that outputs have in this batch, where Keras leaves others open than that of the batch."""
     if all(size is not None for _, shape, _ in built.outputs for size in shape[1:]):
@@ -170,13 +146,6 @@ def _with_known_outputs(built: Built, specs: Sequence[ArraySpec]) -> Built:
     shapes = abstract_call(built.model, built.structure, specs).shapes
     known = ((name, shape, dtype) for (name, _, dtype), shape in zip(built.outputs, shapes, strict=True))
     return replace(built, outputs=tuple(known))
-
-
-def _losses(built: Built, loss: Any) -> list[Any]:
-    """The loss of each flat output."""
-    if isinstance(loss, Mapping):
-        return [loss.get(name) for name, _, _ in built.outputs]
-    return list(loss) if isinstance(loss, (list, tuple)) else [loss] * len(built.outputs)
 
 
 def _with_slots(recipe: Recipe, trainable: Sequence[Any], lazy: bool) -> Recipe:
@@ -257,7 +226,8 @@ def prepare(
         variables = replace(variables, slots=list(recipe.optimizer.variables))
         if not built.targets:
             recipe = _of_inputs_alone(recipe, built, variables, specs)
-        targets = _target_specs(built, recipe, size)
+        built = with_targets(built, recipe)
+        targets = target_specs(built, recipe, size)
         specs += targets
         roles += ["target"] * len(targets)
     described = describe_variables(built.model, variables)
