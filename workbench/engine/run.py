@@ -19,6 +19,8 @@ from workbench.engine.frontends.step.without_weights import single_precision_fac
 from workbench.engine.graph import Output
 from workbench.errors import InputError
 
+_BY_EXAMPLE = "compile with an example of what you have: wb.compile(model, x, y)"
+
 
 class Runner:
     """Runs a source. XLA compiles at the first call; a model built without weights gets them then.
@@ -52,7 +54,7 @@ class Runner:
     def _flatten(self, args: Sequence[Any]) -> list[Any]:
         if self.source.called_as not in ("training", "inference"):
             return list(self.source.unpack(args))
-        targets = sum(item.role == "target" for item in self.source.graph.inputs)
+        targets = self._targets
         if len(args) != (2 if targets else 1):
             raise InputError(
                 f"run was called with {things_text(len(args), 'array')}",
@@ -66,6 +68,10 @@ class Runner:
             for each, count in zip(args, counts, strict=False)
             for leaf in arrays_of(each, count, self.source.unpack)
         ]
+
+    @property
+    def _targets(self) -> int:
+        return sum(item.role == "target" for item in self.source.graph.inputs)
 
     def _called_right(self, has_targets: bool, given: int) -> str:
         if has_targets and given == 3:
@@ -81,7 +87,11 @@ class Runner:
                 f"run was called with {things_text(len(data), 'array')}",
                 expected=f"{len(specs)}: " + ", ".join(f"{spec.name} {spec}" for spec in specs),
             )
-        return [check_array(spec, value) for spec, value in zip(specs, data, strict=True)]
+        inputs = len(specs) - self._targets
+        return [
+            check_array(spec, value, exemplified=_BY_EXAMPLE if place >= inputs else "")
+            for place, (spec, value) in enumerate(zip(specs, data, strict=True))
+        ]
 
     def _initialise(self) -> None:
         """Give variables that were made without values the initial ones Keras would have given them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import keras
 import numpy as np
 import pytest
@@ -88,3 +89,16 @@ def test_outputs_whose_sizes_keras_leaves_open_are_those_of_the_call() -> None:
     executable = wb.compile(model, batch_size=5)
     # Four ones, four times one, against zeros of the shape (5, 3, 2) that the call gives.
     assert float(executable.run(np.ones((5, 3, 4), "float32"), np.zeros((5, 3, 2), "float32"))["loss"]) == 4**2
+
+
+def test_one_that_knows_no_shape_is_told_to_be_given_an_example() -> None:
+    """The cure named an argument, `inputs=`, that `wb.compile` does not have."""
+    model = keras.Sequential([keras.layers.Dense(3, kernel_initializer="ones")])
+    wrapped = Named()
+    wrapped.left, wrapped.built = model, True  # as models of several networks say, which are never called whole
+    model.build((None, 4))
+    wrapped.right.build((None, 5))
+    with pytest.raises(InputError, match=r"give an example of its input: wb\.compile\(model, jax\.ShapeDtypeStruct\("):
+        wb.compile(wrapped, batch_size=6)
+    given = {name: jax.ShapeDtypeStruct(each.shape, "float32") for name, each in named(6).items()}
+    np.testing.assert_array_equal(wb.compile(wrapped, given).run(named(6)), np.full((6, 3), 4 + 10 * 5))

@@ -156,3 +156,18 @@ def test_targets_that_keras_cannot_compare_are_refused_with_both_shapes(
             workbench.compile(made, x, y)
         return
     assert workbench.compile(made, x, y).profile.fits
+
+
+def test_targets_of_another_shape_are_compiled_for_by_an_example() -> None:
+    """As a loss that aligns sequences takes: labels of any length, and without an example one for each step."""
+    source = keras.Input((6, 4))
+    aligned = keras.Model(source, keras.layers.Dense(5)(source))
+    aligned.compile("sgd", keras.losses.CTC())
+    x, y = np.ones((2, 6, 4), "float32"), np.array([[1, 2], [3, 1]], "int32")
+    with pytest.raises(InputError) as error:
+        Runner(trace_keras(aligned, batch_size=2)).run(x, y)
+    assert str(error.value) == (
+        "y has shape (2, 2). Expected: shape (2, 6), as compiled. To mend it: pass that shape, or compile with an "
+        "example of what you have: wb.compile(model, x, y)."
+    )
+    assert Runner(trace_keras(aligned, inputs=(x, y))).run(x, y)["loss"] > 0

@@ -99,8 +99,11 @@ def flattened(name: str, value: Any) -> list[Any]:
         raise InputError(f"{name} is {short(value)}, which holds itself", expected="arrays, or lists of them") from None
 
 
-def check_array(spec: ArraySpec, value: Any) -> Any:
-    """The value as an array of the compiled type; labels and images may arrive in another whole or real width."""
+def check_array(spec: ArraySpec, value: Any, *, exemplified: str = "") -> Any:
+    """The value as an array of the compiled type; labels and images may arrive in another whole or real width.
+
+    `exemplified`: the call that compiles for another shape by an example, where there is one.
+    """
     if isinstance(value, jax.ShapeDtypeStruct):
         raise InputError(
             f"{spec.name} is a jax.ShapeDtypeStruct, which has no numbers",
@@ -118,10 +121,11 @@ def check_array(spec: ArraySpec, value: Any) -> Any:
         array, shape = array.reshape(spec.shape), spec.shape
     if shape != spec.shape:
         of_another_batch = shape[1:] == spec.shape[1:] and len(shape) == len(spec.shape)
+        again = "compile again with the batch size you want" if of_another_batch else exemplified
         raise InputError(
             f"{spec.name} has shape {shape}",
             expected=f"shape {spec.shape}, as compiled",
-            todo="pass that shape" + (", or compile again with the batch size you want" if of_another_batch else ""),
+            todo="pass that shape" + (f", or {again}" if again else ""),
         )
     if "key" in (spec.dtype, dtype_name(array.dtype)):
         return _check_key(spec, array)

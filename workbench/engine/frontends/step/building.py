@@ -199,7 +199,7 @@ def _inputs_of_build(model: Any, batch_size: int | None) -> tuple[tuple[str, tup
         raise InputError(
             f"the model {model.name!r} does not know its input shapes",
             expected="a Sequential or functional model, or example inputs",
-            todo="pass an example: inputs=(jax.ShapeDtypeStruct((batch_size, ...), 'float32'),)",
+            todo="give an example of its input: wb.compile(model, jax.ShapeDtypeStruct((batch_size, ...), 'float32'))",
         )
     dtype = str(model.compute_dtype)
     tensors = keras.tree.map_shape_structure(lambda shape: keras.KerasTensor(shape, dtype), built)
