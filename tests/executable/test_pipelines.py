@@ -100,6 +100,31 @@ def test_an_optimizer_that_ties_stages_together_is_named_where_they_are_on_sever
     assert compiled(optimizer=keras.optimizers.SGD(0.1), **given).profile.ipus == 2
 
 
+@pytest.mark.parametrize("precision", [None, "mixed_float16"])
+def test_mixed_precision_is_pipelined_by_what_the_refusal_says(precision: str | None) -> None:
+    """Keras wraps the optimizer of a mixed model unasked: who named no LossScaleOptimizer is told what to do."""
+    import keras
+
+    def model(**compiled: Any) -> Any:
+        policy = None if precision else "mixed_float16"
+        source = keras.Input((6,))
+        hidden = keras.layers.Dense(5, "relu", name="hidden", dtype=policy)(source)
+        made = keras.Model(source, keras.layers.Dense(3, name="last", dtype=policy)(hidden))
+        made.dtype_policy = keras.dtype_policies.get(policy or "float32")
+        made.compile("sgd", "mse", **compiled)
+        return made
+
+    given: dict[str, Any] = {"stages": ["hidden"], "gradient_accumulation_steps": 4, "batch_size": 2}
+    given |= {"precision": precision}
+    with pytest.raises(
+        InputError, match=r"give optimizer= here, or compile a mixed model with auto_scale_loss=False\)"
+    ):
+        wb.compile(model(), **given)
+    assert wb.compile(model(), optimizer=keras.optimizers.SGD(0.1), **given).profile.ipus == 2
+    if precision is None:  # a copy in another precision is compiled as Keras remembers it, which forgets this one
+        assert wb.compile(model(auto_scale_loss=False), **given).profile.ipus == 2
+
+
 def test_checkpoints_under_grouped_choose_the_mode_they_work_in() -> None:
     executable = compiled(
         stages=["d2"], gradient_accumulation_steps=4, recomputation=True, recomputation_checkpoints=("d?",)

@@ -144,6 +144,7 @@ def _check_updates(variable: str, value: Value, users: Sequence[Stage]) -> None:
             "weights or none, and Keras' argument gradient_accumulation_steps of any optimizer",
             expected="an optimizer whose updates of the stages do not wait for each other",
             todo="make the optimizer without gradient_accumulation_steps and give them to wb.compile, or to "
-            "set_pipelining_options as gradient_accumulation_steps_per_replica; else take another optimizer, or map "
-            "all stages to one IPU by device_mapping",
+            "set_pipelining_options as gradient_accumulation_steps_per_replica; else take another optimizer (in "
+            "mixed_float16 Keras wraps that of the model: give optimizer= here, or compile a mixed model with "
+            "auto_scale_loss=False), or map all stages to one IPU by device_mapping",
         )
