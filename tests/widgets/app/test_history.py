@@ -13,6 +13,7 @@ import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from workbench.profiler.advice.diagnose import diagnose
 from workbench.profiler.profile import Profile
+from workbench.profiler.report import face
 from workbench.widgets import linked
 from workbench.widgets.app import App
 from workbench.widgets.app import app as app_module
@@ -74,6 +75,24 @@ def test_a_chip_shows_its_result_and_the_last_compile_stays_the_state(app: App) 
 
 def chip(app: App, place: int) -> Any:
     return app.history.box.children[place].children[0]
+
+
+def test_a_stored_app_is_of_the_result_that_is_shown(app: App) -> None:
+    first = compiled(app, 4)
+    app.run.mode.value = "inference"
+    compiled(app, 8)
+    app.diagnose()
+    assert app.wait(300)
+    second, diagnosis = app.html(), face("diagnosis").html(app.diagnosis)
+    assert diagnosis in second
+    chip(app, 0).click()
+    assert app.html() == "".join(face(name).html(getattr(first, name)) for name in linked.shown(first))
+    assert str(app) == str(first)
+    chip(app, 1).click()
+    assert app.html() == second
+    other = App()
+    other.bring(first)  # nothing was compiled there
+    assert str(other) == str(first)
 
 
 def batch_of_what_if(app: App) -> str:

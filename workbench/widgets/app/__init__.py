@@ -3,10 +3,8 @@
 Imports views, and what compiles. Tests: tests/widgets/app.
 """
 
-from workbench.widgets.app.app import (
-    App,
-    difference,
-)
+from workbench.widgets.app.app import App
+from workbench.widgets.app.history import difference
 
 __all__ = [
     "App",

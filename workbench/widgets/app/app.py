@@ -12,12 +12,10 @@ from typing import Any
 import ipywidgets
 
 from workbench.base.text import shown
-from workbench.base.units import bytes_text, percent_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.executable import PHASES, compile_request
 from workbench.profiler.advice.compare import compare
-from workbench.profiler.advice.diagnose import cycles_per_sample, diagnose
-from workbench.profiler.advice.snippet import request_code
+from workbench.profiler.advice.diagnose import diagnose
 from workbench.profiler.export.html import page
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
@@ -25,8 +23,8 @@ from workbench.profiler.storage import profile_bytes
 from workbench.splits.by_hand import ByHand
 from workbench.widgets import linked
 from workbench.widgets.app.bar import Bar, asked_for
-from workbench.widgets.app.code import AppCode
-from workbench.widgets.app.history import KEPT, Entry, History
+from workbench.widgets.app.code import AppCode, code_of
+from workbench.widgets.app.history import KEPT, Entry, History, difference
 from workbench.widgets.app.number import Number
 from workbench.widgets.app.options import OptionsForm
 from workbench.widgets.app.progress import AppProgress
@@ -35,7 +33,7 @@ from workbench.widgets.app.ribbon import Ribbon
 from workbench.widgets.app.run import AUTO, RunForm, compiled, request_of
 from workbench.widgets.app.share import Kept, SharePanel
 from workbench.widgets.app.share.panel import file_name
-from workbench.widgets.app.source import Choice, SourcePicker
+from workbench.widgets.app.source import SourcePicker
 from workbench.widgets.app.task import Outcome, Progress, Task
 from workbench.widgets.app.trial import tried
 from workbench.widgets.app.whatif import Basis, WhatIf
@@ -262,7 +260,7 @@ class App(ipywidgets.VBox):
         except WorkbenchError as error:
             self.code.problem = asked = str(error)
         else:
-            self.code.code, self.code.problem = _code(choice, request), ""
+            self.code.code, self.code.problem = code_of(choice, request), ""
             asked = asked_for(choice.name, request)
         current = self.history.current
         self.share.say(ready=current is not None, code=self.code.code if not self.code.problem else "")
@@ -287,7 +285,7 @@ class App(ipywidgets.VBox):
             return executable, executable.profile, ByHand.of(executable)
 
         choice = self.picker.choice()
-        asked, stands = _code(choice, request), (self.run.state(), self.options.state())
+        asked, stands = code_of(choice, request), (self.run.state(), self.options.state())
 
         def succeeded(result: tuple[Any, Profile, ByHand | None]) -> None:
             self._asked, self._stands = asked, stands
@@ -533,41 +531,22 @@ class App(ipywidgets.VBox):
     # Faces
 
     def html(self) -> str:
-        """The stored faces of the diagnosis and of what was compiled."""
-        parts = [face("diagnosis").html(self.diagnosis)] if self.diagnosis is not None else []
-        if self.profile is not None:
-            parts += [face(name).html(getattr(self.profile, name)) for name in linked.shown(self.profile)]
+        """The stored faces of the result that is shown, and of its diagnosis."""
+        mended = self.diagnosis is not None and self._last_is_shown
+        parts = [face("diagnosis").html(self.diagnosis)] if mended else []
+        if self.history.current is not None:
+            profile = self.history.current.profile
+            parts += [face(name).html(getattr(profile, name)) for name in linked.shown(profile)]
         return "".join(parts) or "<p>The workbench: run this cell to choose a model and compile it.</p>"
 
     def __str__(self) -> str:
-        return "The workbench" if self.profile is None else str(self.profile)
+        return "The workbench" if self.history.current is None else str(self.history.current.profile)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         return with_html(super()._repr_mimebundle_(**kwargs), self.html(), str(self))
-
-
-def _code(choice: Choice, request: Any) -> str:
-    """The lines that compile what is asked for, with those that make its model where the app knows them."""
-    head = [choice.code] if choice.code else []
-    return "\n\n".join([*head, f"import workbench as wb\n{_spaced(request_code(request, choice.variable))}"])
 
 
 def _card(title: str, *children: Any) -> Any:
     box = ipywidgets.VBox([ipywidgets.HTML(f"<h3>{title}</h3>"), *children])
     box.add_class("wb-app-card")
     return box
-
-
-def _spaced(code: str) -> str:
-    """Imports together, then an empty line before what is called."""
-    return code if code.startswith("from ") else f"\n{code}"
-
-
-def difference(before: Profile, after: Profile) -> str:
-    """`"Against before: 98.2 KiB less on the fullest tile, 12.3 % more cycles per sample"`."""
-    saved = before.max_tile_bytes - after.max_tile_bytes
-    cycles = cycles_per_sample(after) / cycles_per_sample(before) - 1 if before.total_cycles else 0.0
-    memory = f"{bytes_text(abs(saved))} {'less' if saved > 0 else 'more'}" if saved else "as much"
-    text = percent_text(abs(cycles))
-    time = "as many" if text == percent_text(0) else f"{text} {'more' if cycles > 0 else 'fewer'}"
-    return f"Against before: {memory} on the fullest tile, {time} cycles per sample"

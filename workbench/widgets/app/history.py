@@ -9,7 +9,7 @@ from typing import Any
 import ipywidgets
 
 from workbench.base.text import markup, shown
-from workbench.base.units import bytes_text, count_text
+from workbench.base.units import bytes_text, count_text, percent_text
 from workbench.profiler.advice.compare import Comparison, asked_of_both
 from workbench.profiler.advice.diagnose import cycles_per_sample
 from workbench.profiler.profile import Profile
@@ -188,4 +188,14 @@ def _asked(profile: Profile) -> dict[str, str]:
     return found | {name: str(value) for name, value in dict(meta["config_changed"]).items()}
 
 
-__all__ = ["Entry", "History", "label", "told_apart"]
+def difference(before: Profile, after: Profile) -> str:
+    """`"Against before: 98.2 KiB less on the fullest tile, 12.3 % more cycles per sample"`."""
+    saved = before.max_tile_bytes - after.max_tile_bytes
+    cycles = cycles_per_sample(after) / cycles_per_sample(before) - 1 if before.total_cycles else 0.0
+    memory = f"{bytes_text(abs(saved))} {'less' if saved > 0 else 'more'}" if saved else "as much"
+    text = percent_text(abs(cycles))
+    time = "as many" if text == percent_text(0) else f"{text} {'more' if cycles > 0 else 'fewer'}"
+    return f"Against before: {memory} on the fullest tile, {time} cycles per sample"
+
+
+__all__ = ["Entry", "History", "difference", "label", "told_apart"]
