@@ -12,11 +12,13 @@ export function geometry(view, width) {
   const levels = ipus > 6 ? 0 : ipus > 2 ? 1 : 3;
   const sizes = ipus > 6 ? {phase: 16, direction: 4, gap: 6} : {phase: ipus > 2 ? 34 : 64, direction: 8, gap: 14};
   Object.assign(sizes, {levels, layer: levels * LEVEL});
-  const lane = sizes.phase + sizes.direction + sizes.layer + sizes.gap + 4;
+  const low = sizes.phase + sizes.direction + sizes.layer + sizes.gap + 4;
   const tiles = view.live || view.data.bands ? BANDS : 0; // a place is kept for them, so that nothing below jumps
-  const height = Math.min(TOP + ipus * lane + tiles + BELOW, MOST), left = height - TOP - ipus * lane - BELOW;
-  // Of many lanes some have that place until tiles are drawn there; the lines that are said of it stay.
-  const bands = view.data.bands || left === tiles ? tiles : Math.max(left, SAID);
+  const height = Math.min(TOP + ipus * low + tiles + BELOW, MOST), left = height - TOP - ipus * low - BELOW;
+  // Of thin lanes some, or all as higher ones, have that place until tiles are drawn there; the lines that are said of it stay.
+  const lent = tiles && !view.data.bands && ipus > 6, more = lent ? Math.max(0, Math.floor((left - SAID) / ipus)) : 0, lane = low + more;
+  sizes.phase += more;
+  const bands = lent ? Math.max(left - more * ipus, SAID) : view.data.bands || left === tiles ? tiles : Math.max(left, SAID);
   const room = height - TOP - bands - BELOW, hidden = Math.max(0, ipus * lane - room);
   return {...sizes, lane, tiles, all: height + hidden, height, room, seen: Math.min(ipus, Math.floor(room / lane)), scrolled: Math.min(hidden, view.lanesAt?.scrollTop ?? 0), box: {x: LEFT, y: TOP, w: width - LEFT - 14, h: room + bands - 8}};
 }
