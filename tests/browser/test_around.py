@@ -17,6 +17,7 @@ LINKED = (
     "from tests.profiler.handmade import handmade_pipeline\nfrom workbench.widgets import linked\n"
     "both = linked.views(handmade_pipeline(), 'tile_map', 'liveness')\nboth"
 )
+TABS = "linked.profile_view(handmade_pipeline())"
 
 
 def test_a_number_says_where_it_comes_from_and_a_name_is_gone_to(run_views: Callable[..., NotebookPage]) -> None:
@@ -45,6 +46,26 @@ def test_a_number_says_where_it_comes_from_and_a_name_is_gone_to(run_views: Call
     lab.screenshot("around-palette")
     page.keyboard.press("Escape")
     assert len(lab.cells()) == 1
+
+
+def test_the_palette_and_the_explanation_open_where_the_title_of_a_tab_has_the_focus(
+    run_views: Callable[..., NotebookPage],
+) -> None:
+    lab = run_views(LINKED, TABS)
+    page = lab.page
+    title = lab.output(1).get_by_role("tab", name="Liveness", exact=True)
+    title.click()
+    lab.output(1).locator('section.wb[aria-label="Liveness"] canvas.wb-canvas').first.wait_for()
+    title.focus()
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Palette").locator("visible=true")
+    expect(palette).to_have_count(1)  # of the view that is seen, not of those beside it
+    expect(palette.get_by_role("combobox")).to_be_focused()
+    page.keyboard.press("Escape")
+    title.focus()
+    page.keyboard.press("e")
+    expect(lab.output(1).get_by_role("region", name="Explanation")).to_be_focused()
+    assert len(lab.cells()) == 2
 
 
 def test_what_is_chosen_is_let_go_by_escape_and_by_a_button(run_views: Callable[..., NotebookPage]) -> None:

@@ -107,11 +107,14 @@ export async function attach({model, el}) {
     event.preventDefault();
     event.stopPropagation();
   };
+  // The title of the tab that shows this view stands outside of it.
+  const outside = (event) => { if (event.target.getAttribute?.("role") === "tab" && event.target.closest(".wb-tabs")?.contains(el) && el.getClientRects().length) keys(event); };
   const hear = (message) => { if (message.explained) explain.hear(message.explained); else if (message.found) finds.hear(message); };
   el.addEventListener("keydown", keys);
+  el.ownerDocument.addEventListener("keydown", outside);
   model.on("msg:custom", hear);
   const ends = [escapes(el, selection), watch(selection, LETS_GO, offer)];
-  return () => { el.removeEventListener("keydown", keys); model.off("msg:custom", hear); ends.forEach((end) => end()); };
+  return () => { el.removeEventListener("keydown", keys); el.ownerDocument.removeEventListener("keydown", outside); model.off("msg:custom", hear); ends.forEach((end) => end()); };
 }
 
 // Draws a view with what it has around it, and anew when the kernel says that it took another report: until that stands,
