@@ -128,6 +128,8 @@ class Diagnosis(Report):
         if self.estimated:
             return f"Estimates only, because a profile has no model to compile again: {self._estimated_sentence}"
         best = self.fixes[0] if self.fixes else None
+        if best is None and not self.ended:
+            return f"It {'fits' if profile.fits else f'is {self._over} over'}, and none of these helps"
         if profile.fits:
             if best is None:
                 return f"It fits, and {self._none} makes it faster"
@@ -139,7 +141,8 @@ class Diagnosis(Report):
                 f"It is {self._over} over; {best.fix} makes it fit with {bytes_text(best.margin_bytes or 0)} to spare"
             )
         left = bytes_text(-(best.margin_bytes or 0))
-        return f"It is {self._over} over; {self._none} makes it fit, and {best.fix} leaves it {left} over"
+        none = self._none if self.ended else "none of these"
+        return f"It is {self._over} over; {none} makes it fit, and {best.fix} leaves it {left} over"
 
     @property
     def _none(self) -> str:

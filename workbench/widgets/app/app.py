@@ -15,7 +15,7 @@ from workbench.base.text import shown
 from workbench.errors import InputError, WorkbenchError
 from workbench.executable import PHASES, compile_request
 from workbench.profiler.advice.compare import compare
-from workbench.profiler.advice.diagnose import diagnose
+from workbench.profiler.advice.diagnose import COMPILES, diagnose
 from workbench.profiler.export.html import page
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
@@ -64,10 +64,11 @@ class App(ipywidgets.VBox):
     """The workbench as one widget.
 
     `source`: a ready name, a Keras model or a function that builds one, chosen at the start; `config`: an `IPUConfig`,
-    default the one configured last. State: `executable`, `profile` and `diagnosis` of the last work that ended well,
-    `error` of the last that did not, else None; `target`: a machine in place of the one the options describe;
-    `bar` says what the results are of and what the form asks for, `mending` is what may mend them. `compile()`,
-    `diagnose()`, `apply(i)` and `cancel()` are what the buttons do; `wait()` waits for their end.
+    default the one configured last. State: `executable`, `profile` and `diagnosis` of the last work that ended well (of
+    a diagnosis that was cancelled, what it had measured), `error` of the last that did not, else None; `target`: a
+    machine in place of the one the options describe; `bar` says what the results are of and what the form asks for,
+    `mending` is what may mend them. `compile()`, `diagnose()`, `apply(i)` and `cancel()` are what the buttons do;
+    `wait()` waits for their end.
     """
 
     def __init__(self, source: Any = None, config: Any = None) -> None:
@@ -135,12 +136,15 @@ class App(ipywidgets.VBox):
         if self.executable is None:
             return self.progress_of(InputError("nothing was compiled yet", todo="press Compile first"))
         executable = self.executable
-        return self._start(
-            "Diagnosing",
-            (),
-            lambda progress: diagnose(executable, compile_request, progress=progress, so_far=self._grown),
-            self._diagnosed,
-        )
+
+        def grown(found: Any) -> None:
+            self.progress.count(len(found.tried))
+            self._grown(found)
+
+        def work(progress: Progress) -> Any:
+            return diagnose(executable, compile_request, progress=progress, so_far=grown)
+
+        return self._start("Diagnosing", (), work, self._diagnosed, most=COMPILES)
 
     def try_option(self, name: str) -> None:
         """Compile the values beside an option's, in a thread, and show at the option what they change."""
@@ -363,10 +367,10 @@ class App(ipywidgets.VBox):
         self.run.set(arguments)
         self.compile()
 
-    def _start(self, title: str, phases: tuple[str, ...], work: Any, succeeded: Any) -> None:
+    def _start(self, title: str, phases: tuple[str, ...], work: Any, succeeded: Any, most: int = 0) -> None:
         self.whatif.stop()
         self.error = None
-        self.progress.begin(title, phases)
+        self.progress.begin(title, phases, most)
         self._task = Task(work, self.progress.hear, lambda outcome: self._ended(outcome, succeeded))
         self._enable(running=True)
         self._task.start()
@@ -374,6 +378,7 @@ class App(ipywidgets.VBox):
     def _ended(self, outcome: Outcome, succeeded: Any) -> None:
         self._enable()
         if outcome.error is not None:
+            self._leave_off()
             return self.progress_of(outcome.error)
         try:
             succeeded(outcome.result)
@@ -506,11 +511,21 @@ class App(ipywidgets.VBox):
             if not self._last_is_shown:
                 return
             if shown and isinstance(shown[0], DiagnosisView):
-                shown[0].grow(found)
+                view = shown[0]
+                view.grow(found)
             else:
                 view = DiagnosisView(found)
                 view.on_apply(self.apply)
                 self._offer(view)
+            if not found.ended and found is self.diagnosis:
+                view.stop()
+
+    def _leave_off(self) -> None:
+        """A diagnosis that came to no end: one of before stands again, else what it has measured, which is all there
+        will be and can be applied."""
+        if self._found is not None and not self._found.ended:
+            self.diagnosis = self._found if self.diagnosis is None else self.diagnosis
+            self._grown(self.diagnosis)
 
     def _diagnosed(self, found: Any) -> None:
         self.diagnosis, self._undone = found, None

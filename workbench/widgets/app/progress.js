@@ -9,23 +9,34 @@ function problem({what, expected, todo, cure}, send) {
 }
 
 // Phases are equal parts of the bar: how long each takes is only known once it is over. Of several compiles it is the bar
-// of one: how many there will be is known less, and said in words.
-function bar({title, turn, phases, current, state, text}) {
-  const done = state === "done" ? phases.length : Math.max(0, current);
-  const part = (phase, place) => h("div", {
-    class: `wb-phase ${place < done ? "wb-over" : place === current && state === "running" ? "wb-now" : ""}`,
-    title: phase.seconds === null ? phase.name : `${phase.name}: ${phase.seconds.toFixed(2)} s`,
+// of one: how many there will be is known less, and said in words; where they are counted, a part is a compile.
+export function partsOf({phases, current, state, most, over}) {
+  const parts = most ? Array.from({length: most}, (_, place) => ({name: `compile ${place + 1}`, seconds: null})) : phases;
+  return {parts, done: state === "done" ? parts.length : Math.max(0, most ? over : current)};
+}
+
+function bar(data) {
+  const {title, turn, state, text} = data, {parts, done} = partsOf(data);
+  const part = (each, place) => h("div", {
+    class: `wb-phase ${place < done ? "wb-over" : place === done && state === "running" ? "wb-now" : ""}`,
+    title: each.seconds === null ? each.name : `${each.name}: ${each.seconds.toFixed(2)} s`,
   });
   return h("div", {
     class: "wb-phases", role: "progressbar", "aria-label": title, "aria-valuetext": [turn, text].filter(Boolean).join(": ") || title,
-    ...(phases.length ? {"aria-valuemin": 0, "aria-valuemax": phases.length, "aria-valuenow": done} : {}),
-  }, ...(phases.length ? phases.map(part) : [h("div", {class: `wb-phase ${state === "done" ? "wb-over" : "wb-now"}`})]));
+    ...(parts.length ? {"aria-valuemin": 0, "aria-valuemax": parts.length, "aria-valuenow": done} : {}),
+  }, ...(parts.length ? parts.map(part) : [h("div", {class: `wb-phase ${state === "done" ? "wb-over" : "wb-now"}`})]));
+}
+
+// What comes next of what is known: a phase, or a compile of at most so many.
+export function nextText({phases, current, most, over}) {
+  if (most) return `(compile ${Math.min(over + 1, most)} of at most ${most})`;
+  return current >= 0 ? `(${current + 1} of ${phases.length})` : "";
 }
 
 export function status(data, send = () => {}) {
-  const {state, title, turn, text, phases, current} = data;
+  const {state, title, turn, text} = data;
   if (state === "idle") return h("div", {class: "wb-progress"});
-  const said = state === "running" ? `${[title, turn].filter(Boolean).join(", ")} ${current >= 0 ? `(${current + 1} of ${phases.length})` : ""} ${text}` : [HEADS[state], text].filter(Boolean).join(": ");
+  const said = state === "running" ? `${[title, turn].filter(Boolean).join(", ")} ${nextText(data)} ${text}` : [HEADS[state], text].filter(Boolean).join(": ");
   return h("div", {class: `wb-progress wb-${state}`},
     state === "running" || state === "done" ? bar(data) : null,
     data.problem ? problem(data.problem, send) : h("p", {class: "wb-doing"}, h("span", {text: said, title: said}), state === "shown" ? null : h("span", {class: "wb-seconds"})),

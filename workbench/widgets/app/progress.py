@@ -21,7 +21,8 @@ class AppProgress(Drawn):
     """`data` holds: state (idle, running, done, failed, cancelled, shown), title, turn, phases, text, problem.
 
     Work of several compiles says before each phase which of them it is of, `"split 2 of at most 8: lower"`: the bar is
-    of the phases of that one, `turn`, as nobody knows how many there will be.
+    of the phases of that one, `turn`, as nobody knows how many there will be. Where compiles are counted, the bar is of
+    `most` of them, of which `over` are.
 
     `mend()` is called when the button of a problem that has a cure is pressed.
     """
@@ -34,12 +35,18 @@ class AppProgress(Drawn):
         super().__init__()
         self.on_msg(lambda _, message, buffers: mend() if message == "mend" else None)
 
-    def begin(self, title: str, phases: Sequence[str] = ()) -> None:
-        """Work begins; with the names of its phases where they are known."""
+    def begin(self, title: str, phases: Sequence[str] = (), most: int = 0) -> None:
+        """Work begins; with the names of its phases, or how many compiles it makes at most, where they are known."""
         self._phases: list[dict[str, Any]] = [{"name": name, "seconds": None} for name in phases]
         self._title, self._turn, self._current, self._count, self._refused = shown(title), "", "", 0, ""
+        self._most, self._over = most, 0
         self._started = self._phase_started = self._told = time.perf_counter()
         self._tell("running", "")
+
+    def count(self, over: int) -> None:
+        """So many of the compiles are over."""
+        self._over = over
+        self._tell("running", self.data["text"])
 
     def hear(self, phase: str) -> None:
         """A phase begins, or goes on with its next part."""
@@ -100,6 +107,8 @@ class AppProgress(Drawn):
             "turn": self._turn,
             "phases": [dict(phase) for phase in self._phases],
             "current": known.index(self._current) if self._current in known else -1,
+            "most": self._most,
+            "over": self._over,
             "text": shown(text),
             "refused": self._refused,
             "seconds": round(elapsed, 2),

@@ -182,6 +182,11 @@ class DiagnosisView(View):
         self._report = report
         self._begin()
 
+    def stop(self) -> None:
+        """Say that the search was left off: nothing more comes, and what was measured can be applied."""
+        said = f"{len(self._report.tried)} compiled, then it was left off. {self._report.sentence}"
+        self.live, self.data = not self._report.estimated, {**self.data, "ended": True, "sentence": said}
+
     def on_apply(self, callback: Callable[[int], None]) -> None:
         """Call back with the number of a fix when its button is pressed."""
         self._callbacks.append(callback)
