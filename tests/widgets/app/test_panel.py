@@ -16,6 +16,7 @@ from workbench.errors import InputError, OptionError
 from workbench.executable.configured import acting, as_json, as_toml, neighbours, read, text_of, value_of
 from workbench.executable.reads import options_read
 from workbench.widgets.app import App
+from workbench.widgets.app import app as app_module
 from workbench.widgets.app.options import OptionsForm
 
 AMP = "convolutions.poplar_options.availableMemoryProportion"
@@ -177,7 +178,7 @@ def test_values_beside_an_option_are_compiled(compiled: App) -> None:
     assert {turn for turn, _ in heard} <= {"value 1 of 2", "value 2 of 2", ""}
     assert "value 2 of 2" in dict(heard)
     assert {phases for _, phases in heard} == {len(wb.executable.PHASES)}
-    (row,) = compiled.options.panel.state["tried"][name]
+    (row,) = compiled.options.panel.state["tried"][name]["rows"]
     assert row["value"] == "half"
     request = compiled.request()
     before, after = (
@@ -192,6 +193,27 @@ def test_values_beside_an_option_are_compiled(compiled: App) -> None:
 def test_a_value_that_cannot_be_compiled_is_a_row_with_its_reason(compiled: App) -> None:
     compiled.options.panel._handle_custom_msg({"do": "try", "name": "io_tiles.num_io_tiles"}, [])
     assert compiled.wait(120)
-    rows = compiled.options.panel.state["tried"]["io_tiles.num_io_tiles"]
+    rows = compiled.options.panel.state["tried"]["io_tiles.num_io_tiles"]["rows"]
     assert [row["value"] for row in rows] == ["32", "1024"]
     assert all("16" in row["problem"] for row in rows)
+
+
+def test_what_values_gave_is_shown_while_the_form_asks_for_the_same_but_for_that_option(compiled: App) -> None:
+    name, panel = "matmuls.poplar_options.partialsType", compiled.options.panel
+    panel._handle_custom_msg({"do": "try", "name": name}, [])
+    assert compiled.wait(120)
+    told = panel.state["tried"][name]
+    assert told["against"] == "float"
+    panel._handle_custom_msg({"do": "set", "name": name, "value": "half"}, [])  # what Use does
+    assert panel.state["tried"][name] == told  # still what is beside float
+    compiled.options.reset()  # the tiles too: another program
+    assert panel.state["tried"] == {}
+
+
+def test_values_of_a_form_that_has_changed_meanwhile_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, name = App("mlp"), "matmuls.poplar_options.partialsType"
+    monkeypatch.setattr(app_module, "tried", lambda *given: setattr(app.run.batch_size, "value", 8) or [])
+    app.try_option(name)
+    assert app.wait(60)
+    assert app.options.panel.state["tried"] == {}
+    assert app.progress.data["text"].endswith("it has changed since, so press Try again")

@@ -35,7 +35,7 @@ from workbench.widgets.app.share import Kept, SharePanel
 from workbench.widgets.app.share.panel import file_name
 from workbench.widgets.app.source import SourcePicker
 from workbench.widgets.app.task import Outcome, Progress, Task
-from workbench.widgets.app.trial import tried
+from workbench.widgets.app.trial import Tries, tried
 from workbench.widgets.app.whatif import Basis, WhatIf
 from workbench.widgets.carried import carried
 from workbench.widgets.kit.base import with_html
@@ -153,11 +153,12 @@ class App(ipywidgets.VBox):
         request = self.request()
         if request.stages == AUTO:  # those that were found, if any were
             request = request.replace(stages=None if self.executable is None else self.executable.request.stages)
+        of = Tries(name, request.options.get(name), self._tries_of(name, request.options.get(name)))
         self._start(
             f"Trying values of {name}",
             PHASES,
             lambda progress: tried(request, name, progress, self.executable),
-            lambda rows: self._tried(name, rows),
+            lambda rows: self._tried(of, rows),
         )
 
     def apply(self, index: int) -> None:
@@ -266,6 +267,7 @@ class App(ipywidgets.VBox):
         else:
             self.code.code, self.code.problem = code_of(choice, request), ""
             asked = asked_for(choice.name, request)
+        self.options.panel.forget_tried(lambda of: self._tries_of(of.name, of.value) != of.asked)
         current = self.history.current
         self.share.say(ready=current is not None, code=self.code.code if not self.code.problem else "")
         changed = current is not None and bool(self.code.problem or self.code.code != self._asked)
@@ -445,9 +447,20 @@ class App(ipywidgets.VBox):
             raise InputError("there is no result yet", todo="press Compile, or load a profile")
         return self.history.current
 
-    def _tried(self, name: str, rows: list[dict[str, Any]]) -> None:
-        self.options.panel.show_tried(name, rows)
-        self.progress.end(f"{len(rows)} {'value' if len(rows) == 1 else 'values'} beside {name} compiled")
+    def _tries_of(self, name: str, value: Any) -> str:
+        """What the form asks for but for one option, which has this value: trials of the same are of it."""
+        try:
+            return code_of(self.picker.choice(), self.request().replace(options={name: value}))
+        except WorkbenchError as error:
+            return str(error)
+
+    def _tried(self, of: Tries, rows: list[dict[str, Any]]) -> None:
+        told = f"{len(rows)} {'value' if len(rows) == 1 else 'values'} beside {of.name} compiled"
+        if self._tries_of(of.name, of.value) == of.asked:
+            self.options.panel.show_tried(of, rows)
+        else:
+            told += ", of what the form said then: it has changed since, so press Try again"
+        self.progress.end(told)
 
     def _draw(self, profile: Profile) -> None:
         """Show a result where the last one was looked at: its tab, what was chosen, and the part that was zoomed to."""

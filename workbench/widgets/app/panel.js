@@ -31,12 +31,12 @@ function field(row, state, send) {
 
 const toned = (text, worth) => h("td", {class: worth < 0 ? "wb-less" : worth > 0 ? "wb-more" : "", text});
 
-function tried(row, rows, send) {
+function tried(row, {against, rows}, send) {
   const line = (each) => h("tr", {}, h("td", {text: each.value}),
     ...(each.problem ? [h("td", {colspan: 3, text: each.problem})]
       : [h("td", {text: each.fits ? "fits" : "does not fit"}), toned(each.bytes_text, each.bytes), toned(each.cycles_text, each.cycles)]),
     h("td", {}, each.problem ? null : button("Use", () => send({do: "set", name: row.name, value: each.value}), {"aria-label": `Set ${row.name} to ${each.value}`})));
-  return h("table", {class: "wb-tried", "aria-label": `${row.last}: values beside`}, h("tbody", {}, ...rows.map(line)));
+  return h("table", {class: "wb-tried", "aria-label": `${row.last}: values beside ${against}`}, h("caption", {text: `Beside ${against}, all else as the form says`}), h("tbody", {}, ...rows.map(line)));
 }
 
 function line(row, state, send) {

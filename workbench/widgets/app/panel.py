@@ -22,6 +22,7 @@ from workbench.executable.configured import (
     text_of,
     value_of,
 )
+from workbench.widgets.app.trial import Tries
 from workbench.widgets.kit import assets
 from workbench.widgets.kit.library import Drawn
 
@@ -46,6 +47,7 @@ class OptionPanel(Drawn):
     ) -> None:
         self._set, self._set_all, self._try = set_option, set_all, try_option
         self._options: Any = defaults()
+        self._tries: dict[str, Tries] = {}
         self.asked = {"set": self._on_set, "try": self._on_try, "write": self._on_write, "read": self._on_read}
         super().__init__(rows=[_row(each) for each in acting()], state=_EMPTY)
         self.on_msg(self._hear)
@@ -64,13 +66,18 @@ class OptionPanel(Drawn):
         """Where what is shown read each option; None where that is not known."""
         self._say(reads=None if reads is None else dict(reads))
 
-    def forget_tried(self) -> None:
-        """Show no more what neighbouring values gave."""
-        self._say(tried={})
+    def forget_tried(self, outlived: Callable[[Tries], bool] = lambda of: True) -> None:
+        """Show no more what neighbouring values gave, of those that are outlived."""
+        gone = {name for name, of in self._tries.items() if outlived(of)}
+        if gone:
+            self._tries = {name: of for name, of in self._tries.items() if name not in gone}
+            self._say(tried={name: told for name, told in self.state["tried"].items() if name not in gone})
 
-    def show_tried(self, name: str, rows: list[dict[str, Any]]) -> None:
+    def show_tried(self, of: Tries, rows: list[dict[str, Any]]) -> None:
         """What neighbouring values of an option give."""
-        self._say(tried={**self.state["tried"], name: rows})
+        self._tries = {**self._tries, of.name: of}
+        told = {"against": text_of(of.value) or "none", "rows": rows}
+        self._say(tried={**self.state["tried"], of.name: told})
 
     def _say(self, **changes: Any) -> None:
         self.state = {**self.state, **changes}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from workbench.base.text import shown
@@ -12,6 +13,15 @@ from workbench.executable.configured import found, neighbours, text_of
 from workbench.profiler.advice.diagnose import cycles_per_sample
 from workbench.profiler.profile import Profile
 from workbench.widgets.app.task import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """What values of an option are tried against: the value that was set, and the code of all that was asked for."""
+
+    name: str
+    value: Any
+    asked: str
 
 
 def tried(request: Any, name: str, progress: Progress, like: Any = None) -> list[dict[str, Any]]:
@@ -50,4 +60,4 @@ def _change(before: Profile, after: Profile) -> dict[str, Any]:
     return {"fits": after.fits, "bytes": saved, "cycles": cycles, "bytes_text": memory, "cycles_text": time}
 
 
-__all__ = ["tried"]
+__all__ = ["Tries", "tried"]
