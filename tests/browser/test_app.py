@@ -6,6 +6,7 @@ import re
 from functools import partial
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.apps import COMPILE_MS, DIAGNOSE_MS, START, RunApp, button, choose_ready, enter, press
 from tests.browser.driver import EVERY_SCREEN, NotebookPage, Screens
@@ -144,4 +145,17 @@ def test_two_compiles_are_chips_and_stand_side_by_side(screens: Screens, run_app
     press(button(page, "Close the comparison"), screens)
     press(chips.nth(0), screens)
     page.locator(".wb-app-shown").get_by_text("mlp, training, batch size 4 (4 samples").wait_for()
+    page.get_by_text("the form has changed since").wait_for()
+    used = page.locator(".wb-app-back")
+    for screen in lab.on(screens):
+        used.scroll_into_view_if_needed()
+        lab.screenshot(f"app-earlier-{screen}")
+    press(used, screens)  # Use its settings
+    batch = page.get_by_label("batch size", exact=True)
+    expect(batch).to_have_value("4")
+    expect(page.get_by_text("the form has changed since")).to_have_count(0)
+    expect(used).to_contain_text("Undo its settings")
+    expect(used).to_be_focused()
+    press(used, screens)
+    expect(batch).to_have_value("64")
     page.get_by_text("the form has changed since").wait_for()

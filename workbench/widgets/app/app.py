@@ -24,7 +24,7 @@ from workbench.splits.by_hand import ByHand
 from workbench.widgets import linked
 from workbench.widgets.app.bar import Bar, asked_for
 from workbench.widgets.app.code import AppCode, code_of
-from workbench.widgets.app.history import KEPT, Entry, History, difference
+from workbench.widgets.app.history import KEPT, Entry, History, Stands, difference
 from workbench.widgets.app.number import Number
 from workbench.widgets.app.options import OptionsForm
 from workbench.widgets.app.progress import AppProgress
@@ -56,8 +56,7 @@ class _Before:
     asked: str
     by_hand: ByHand | None
     stands: Any
-    run: Any
-    options: Any
+    form: Any
 
 
 class App(ipywidgets.VBox):
@@ -83,13 +82,14 @@ class App(ipywidgets.VBox):
         self._offering = threading.RLock()
         self._found: Any = None  # a diagnosis of the last compile, which may still go on
         self._asked = ""  # the code of what is shown
-        self._stands: Any = None  # the state of the form that asked for the last compile
+        self._stands: Any = None  # where the form stood that asked for the last compile
         self._ready = self._keeping = False
         self._kept = uuid.uuid4().hex  # under it, a page remembers where the views of this app were zoomed to
         self.picker = SourcePicker(source, self._pick)
         self.run = RunForm(self._show_code)
         self.options = OptionsForm(config, self._show_code, self.try_option)
         self.code = AppCode(title="What is compiled, as code")
+        self.stands = Stands((self.picker, self.options, self.run), lambda: f"{self.code.code}{self.code.problem}")
         self.progress = AppProgress(self._mend)
         self.compile_button = self._button("Compile", "play", _COMPILE, self.compile, "primary")
         self.cancel_button = self._button("Cancel", "stop", "Stop; nothing half-finished is kept", self.cancel)
@@ -105,7 +105,7 @@ class App(ipywidgets.VBox):
         self.mending.add_class("wb-app-mending")  # the page gives the focus of what was here to what comes
         buttons = [self.compile_button, self.cancel_button, self.diagnose_button]
         form = self._form()
-        self.bar = Bar(buttons, self.progress, [form])
+        self.bar = Bar(buttons, self.progress, [form], self.use_shown)
         kept = [self.history.box, self.share, self.history.comparison, self.whatif]
         super().__init__([self.bar.box, self.reference, form, *kept, self.mending, self.results])
         self.add_class("wb-app")
@@ -168,8 +168,7 @@ class App(ipywidgets.VBox):
         if self.diagnosis is None or not 0 <= index < len(self.diagnosis.fixes):
             return self.progress_of(InputError(f"there is no fix {index}", todo="press Diagnose first"))
         change = self.diagnosis.fixes[index].change
-        asked, stands = self._asked, (self.run.state(), self.options.state())
-        before = _Before(self.executable, self.diagnosis, asked, self._by_hand, self._stands, *stands)
+        before = _Before(self.executable, self.diagnosis, self._asked, self._by_hand, self._stands, self.stands.state())
         try:
             self._stand_as_shown()
             self._take(dict(change.arguments), dict(change.options))
@@ -185,11 +184,24 @@ class App(ipywidgets.VBox):
         before, self._undone = self._undone, None
         if before is None:
             return
-        self.run.restore(before.run)
-        self.options.restore(before.options)
+        self.stands.restore(before.form)
         self._before, self._asked, self._stands = None, before.asked, before.stands
         self._compiled(before.executable, before.executable.profile, before.by_hand)
         self._diagnosed(before.diagnosis)
+
+    def use_shown(self) -> None:
+        """Set the form to what was asked for what is shown; where it was set so, back to where it stood before."""
+        entry = self.history.current
+        if entry is None or entry.stands is None or self._busy("Use of its settings"):
+            return
+        try:
+            if entry.asked == self.code.code and self.stands.undoes:
+                self.stands.undo()
+            else:
+                self.stands.use(entry.stands)
+        except WorkbenchError as error:  # of a model that the notebook has no more
+            self.progress_of(error)
+        self._show_code()
 
     def cancel(self) -> None:
         """Stop what runs."""
@@ -272,6 +284,8 @@ class App(ipywidgets.VBox):
         self.share.say(ready=current is not None, code=self.code.code if not self.code.problem else "")
         changed = current is not None and bool(self.code.problem or self.code.code != self._asked)
         self.bar.say_form(asked, changed=changed)
+        kept = current is not None and current.stands is not None
+        self.bar.offer(use=kept and changed, undo=kept and not changed and self.stands.undoes)
         self.bar.say_shown(None if current is None else current.profile)
 
     # Work
@@ -291,13 +305,13 @@ class App(ipywidgets.VBox):
             return executable, executable.profile, ByHand.of(executable)
 
         choice = self.picker.choice()
-        asked, stands = code_of(choice, request), (self.run.state(), self.options.state())
+        asked, stands = code_of(choice, request), self.stands.state()
 
         def succeeded(result: tuple[Any, Profile, ByHand | None]) -> None:
             self._asked, self._stands = asked, stands
             if request.stages == AUTO:
                 self._asked = self._with_found(result[0].request)
-                self._stands = (self.run.state(), self.options.state())
+                self._stands = self.stands.state()
             self._compiled(*result)
 
         return self._start(f"Compiling {choice.name}", (*PHASES, "profile"), work, succeeded)
@@ -345,9 +359,7 @@ class App(ipywidgets.VBox):
                 "the form has another model than what is shown", todo=f"choose {self._name_shown} in the form again"
             )
         if entry.asked != self.code.code or self.code.problem:
-            run, options = entry.stands
-            self.run.restore(run)
-            self.options.restore(options)
+            self.stands.restore(entry.stands)
 
     @property
     def _name_shown(self) -> str:

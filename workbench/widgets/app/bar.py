@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ipywidgets
@@ -16,15 +16,23 @@ from workbench.executable.asked import asked
 from workbench.profiler.profile import Profile, call_text
 
 MOST_OPTIONS = 3  # that are named; of more, how many
+_USE = ("Use its settings", "reply", "Set the form to what was asked for what is shown")
+_UNDO = ("Undo its settings", "undo", "Set the form back to where it stood before")
 _FOLD = "Show or hide the form: model, run and options"
 
 
 class Bar:
-    """`box` is the bar over `buttons` and the drawn `progress`; `folds` are the boxes that its last button hides."""
+    """`box` is the bar over `buttons` and the drawn `progress`; `folds` are the boxes that its last button hides.
 
-    def __init__(self, buttons: Sequence[Any], progress: Any, folds: Sequence[Any]) -> None:
+    `back()` is called when the form is to be set to what is shown, or back from there.
+    """
+
+    def __init__(
+        self, buttons: Sequence[Any], progress: Any, folds: Sequence[Any], back: Callable[[], None] = lambda: None
+    ) -> None:
         self._folds = folds
         self._asked, self._changed, self._running = "", False, False
+        self._use = self._undo = False
         self.verdict = _text("wb-app-verdict")
         self.shown = _text("wb-app-shown")
         self.form = _text("wb-app-asked")
@@ -32,7 +40,10 @@ class Bar:
         self.fold.observe(self._turn, "value")
         head = ipywidgets.HBox([*buttons, self.verdict, self.fold])
         head.add_class("wb-app-head")
-        said = ipywidgets.HBox([self.shown, self.form])
+        self.back = ipywidgets.Button()
+        self.back.add_class("wb-app-back")
+        self.back.on_click(lambda _: back())
+        said = ipywidgets.HBox([self.shown, self.form, self.back])
         said.add_class("wb-app-said")
         self.box = ipywidgets.VBox([head, said, progress])
         self.box.add_class("wb-app-actions")
@@ -40,6 +51,11 @@ class Bar:
     def say_form(self, text: str, *, changed: bool) -> None:
         """What a press of Compile would ask for, or why it cannot; marked where the results are of something else."""
         self._asked, self._changed = text, changed
+        self._say()
+
+    def offer(self, *, use: bool, undo: bool) -> None:
+        """Whether the form can be set to what was asked for what is shown, or, where it was, back again."""
+        self._use, self._undo = use, undo
         self._say()
 
     def say_running(self, running: bool) -> None:
@@ -50,6 +66,8 @@ class Bar:
     def _say(self) -> None:
         marked = self._changed and not self._running
         note = " <em>the form has changed since: press Compile</em>" if marked else ""
+        self.back.layout.display = None if (self._use or self._undo) and not self._running else "none"
+        self.back.description, self.back.icon, self.back.tooltip = _UNDO if self._undo else _USE
         self.form.value = f"<p><b>Form:</b> {markup(self._asked)}{note}</p>"
 
     def say_shown(self, profile: Profile | None) -> None:

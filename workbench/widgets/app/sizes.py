@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import ipywidgets
@@ -39,8 +39,8 @@ class Sizes:
             self._inside.children = []
             self._fill()
 
-    def _fill(self) -> None:
-        if self.box.selected_index is None or self.fields:
+    def _fill(self, *, folded: bool = False) -> None:
+        if (self.box.selected_index is None and not folded) or self.fields:
             return
         self._own = dict(ready_source(self._name).size)
         for key, value in self._own.items():
@@ -53,6 +53,18 @@ class Sizes:
     def moved(self) -> dict[str, int]:
         """The sizes that are not the model's own."""
         return {key: field.value for key, field in self.fields.items() if field.value != self._own[key]}
+
+    def state(self) -> dict[str, Any]:
+        """The model and its sizes, for `restore`."""
+        return {"name": self._name, "moved": self.moved(), "kept": self._kept}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """The sizes of a state of the same model."""
+        if state["moved"]:
+            self._fill(folded=True)
+        for key, field in self.fields.items():
+            field.value = state["moved"].get(key, self._own[key])
+        self._kept = state["kept"]  # the object that these sizes were
 
     def source(self) -> Any:
         """The name, or, in other sizes, the model; an `InputError` for sizes that do not go together.

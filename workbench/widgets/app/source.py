@@ -122,6 +122,29 @@ class SourcePicker:
         self.models.options = [(shown(name), name) for name in names]
         self.models.value = chosen if chosen in names else names[0]
 
+    def state(self) -> dict[str, Any]:
+        """What is picked, for `restore`."""
+        rows = (self.builder.state(), self._code, self._source)
+        return {"tab": self.box.selected_index, "model": self.models.value, "ready": self.sizes.state(), "rows": rows}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Pick what was picked. Errors: `InputError` for a model that the notebook has no more."""
+        if state["tab"] == 2:
+            self.refresh()
+            if state["model"] in self._models:
+                self.models.value = state["model"]
+            elif state["model"] != _NONE:
+                raise InputError(
+                    f"the notebook has no model {shown(state['model'])} any more",
+                    todo="run the cell that makes it again",
+                )
+        layers, code, source = state["rows"]
+        self.builder.restore(layers)
+        self._code, self._source = code, source  # the object that these rows were
+        self.ready.value = state["ready"]["name"]
+        self.sizes.restore(state["ready"])
+        self.box.selected_index = state["tab"]
+
     def choice(self) -> Choice:
         """What is picked; `InputError` when that is nothing that can be compiled."""
         index = self.box.selected_index or 0

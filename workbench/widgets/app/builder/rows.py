@@ -68,6 +68,16 @@ class Builder:
         else:
             self.input_shape.value = shape
 
+    def state(self) -> tuple[str, str, tuple[Layer, ...]]:
+        """What it began from, its shape and its layers, for `restore`."""
+        return self.preset.value, self.input_shape.value, self.layers()
+
+    def restore(self, state: tuple[str, str, tuple[Layer, ...]]) -> None:
+        """The rows as they were."""
+        if state != self.state():
+            self.preset.value, shape, layers = state
+            self.set(shape, layers)
+
     def shape(self) -> Shape:
         """The shape of a sample; `InputError` for what is none."""
         return read_shape(self.input_shape.value)
