@@ -143,9 +143,11 @@ def test_two_compiles_are_chips_and_stand_side_by_side(screens: Screens, run_app
     page.wait_for_timeout(500)
     lab.keep_whole("app-compared", screens)
     press(button(page, "Close the comparison"), screens)
+    place = left_of(chips.nth(1))
     press(chips.nth(0), screens)
     page.locator(".wb-app-shown").get_by_text("mlp, training, batch size 4 (4 samples").wait_for()
     page.get_by_text("the form has changed since").wait_for()
+    assert left_of(chips.nth(1)) == place  # none moves away under the pointer
     used = page.locator(".wb-app-back")
     for screen in lab.on(screens):
         used.scroll_into_view_if_needed()

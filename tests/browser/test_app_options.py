@@ -14,6 +14,10 @@ from tests.browser.driver import EVERY_SCREEN, Screens
 pytestmark = pytest.mark.browser
 
 NAME = "optimizations.prefetch_data_streams"
+BELOW = """each => {
+    const bottom = element => element.getBoundingClientRect().bottom;
+    return bottom(each.closest('.wb-panel-rows')) - bottom(each);
+}"""
 
 
 @EVERY_SCREEN
@@ -34,6 +38,7 @@ def test_an_option_outside_the_first_twelve(screens: Screens, run_app: RunApp) -
     page.get_by_text("read by lowering and planning").wait_for()
     page.get_by_label(f"Try values beside {NAME}").click()
     page.locator(".wb-tried").wait_for(timeout=COMPILE_MS)
+    expect(page.get_by_label(f"Set {NAME} to false")).to_be_in_viewport(ratio=1)
     for screen in lab.on(screens):
         lab.screenshot(f"app-options-tried-{screen}")
     page.get_by_label(f"Set {NAME} to false").click()
@@ -69,3 +74,14 @@ def test_what_is_being_typed_stays_when_the_kernel_answers_meanwhile(run_app: Ru
     field.press("Tab")
     page.locator(".wb-app-foot").get_by_text("1 changed from the default").wait_for()
     expect(field).to_have_value("32")
+
+
+def test_what_values_gave_is_seen_in_the_list_that_scrolls(run_app: RunApp) -> None:
+    page = run_app(START).page
+    page.get_by_text(re.compile("^Every option that acts")).click()
+    asked = page.get_by_label(f"Try values beside {NAME}")
+    asked.evaluate("each => each.scrollIntoView({block: 'end'})")  # nothing of what comes below it would be seen
+    asked.click()
+    table = page.locator(".wb-tried")
+    table.wait_for(timeout=COMPILE_MS)
+    assert table.evaluate(BELOW) >= 0  # pixels of the list below it

@@ -63,6 +63,9 @@ def test_what_was_measured_before_a_diagnosis_was_cancelled_stays_and_can_be_app
     (view,) = app.mending.children
     assert isinstance(view, DiagnosisView)
     assert (view.live, view.data["ended"]) == (True, True)  # nothing is awaited
+    said = app.progress.data["problem"]
+    assert said["what"] == "Diagnosing was cancelled after 3 compiles"
+    assert said["todo"] == "press it again; what was measured stays below"
     assert view.data["sentence"].startswith("3 compiled, then it was left off. ")
     assert len(app.diagnosis.tried) == 3
     best = app.diagnosis.fixes[0]

@@ -253,7 +253,7 @@ def test_two_results_are_compared_the_earlier_first_and_closed_again(app: App) -
 
 def compared(app: App) -> list[bool]:
     """Of every chip whether it offers to compare its result."""
-    return [each.children[1].layout.display != "none" for each in app.history.box.children]
+    return [each.children[1].layout.visibility != "hidden" for each in app.history.box.children]
 
 
 def test_a_chip_that_is_pressed_as_the_row_is_drawn_again_is_told_of_it(app: App) -> None:

@@ -47,6 +47,8 @@ def test_a_ready_model_s_stages_are_found_and_moved_by_hand() -> None:
     assert [each["name"] for each in app.progress.data["phases"]] == [*PHASES, "profile"]
     assert app.profile is not None
     assert app.options.controls[STEPS].value == 16  # four fillings, as `wb.autosplit` takes where none are given
+    set_too = "Set for these stages, in the form too: pipeline.gradient_accumulation_steps = 16"
+    assert app.progress.data["text"].endswith(set_too)
     assert "changed since" not in app.bar.form.value
     assert len(app.profile.stages) == 2
     (ribbon,) = ribbon_of(app)
@@ -54,6 +56,7 @@ def test_a_ready_model_s_stages_are_found_and_moved_by_hand() -> None:
     other = cut - 1 if cut > 1 else cut + 1
     ribbon._handle_custom_msg({"cuts": [other]}, [])
     assert app.wait(300)
+    assert "Set for" not in app.progress.data["text"]
     assert app.run.stages.value == BY_HAND
     assert app.executable.request.stages == [ribbon.data["names"][other - 1]]
     assert f"stages=['{ribbon.data['names'][other - 1]}']" in app.code.code.replace('"', "'")

@@ -83,6 +83,7 @@ class App(ipywidgets.VBox):
         self._found: Any = None  # a diagnosis of the last compile, which may still go on
         self._asked = ""  # the code of what is shown
         self._stands: Any = None  # where the form stood that asked for the last compile
+        self._set_for_stages = ""  # what the last compile set besides, in words
         self._ready = self._keeping = False
         self._kept = uuid.uuid4().hex  # under it, a page remembers where the views of this app were zoomed to
         self.picker = SourcePicker(source, self._pick)
@@ -308,7 +309,7 @@ class App(ipywidgets.VBox):
         asked, stands = code_of(choice, request), self.stands.state()
 
         def succeeded(result: tuple[Any, Profile, ByHand | None]) -> None:
-            self._asked, self._stands = asked, stands
+            self._asked, self._stands, self._set_for_stages = asked, stands, ""
             if request.stages == AUTO:
                 self._asked = self._with_found(result[0].request)
                 self._stands = self.stands.state()
@@ -321,13 +322,15 @@ class App(ipywidgets.VBox):
         return [each for each in controls if isinstance(each, Number)]
 
     def _with_found(self, request: Any) -> str:
-        """The code of a compile that found its stages. The form takes the options that it set: micro-batches that were
-        left at one, and what memory asked for; cuts by hand begin from them."""
+        """The code of a compile that found its stages. The form takes the options that it set, which is said: of
+        micro-batches that were left at one, and what memory asked for; cuts by hand begin from them."""
         own = dict(self.options.options().changed)
         written = self.run.writes()  # by fields of the form, which are left where they stand
-        kept = [(name, value) for name, value in request.options.changed if name not in written or name in own]
-        if dict(kept) != own:
-            self.options.restore(replace(request.options, changed=tuple(kept)))
+        kept = {name: value for name, value in request.options.changed if name not in written or name in own}
+        if kept != own:
+            self.options.restore(replace(request.options, changed=tuple(kept.items())))
+        taken = [f"{name} = {value}" for name, value in kept.items() if own.get(name) != value]
+        self._set_for_stages = f". Set for these stages, in the form too: {', '.join(taken)}" if taken else ""
         return str(self.code.code)
 
     def _mend(self) -> None:
@@ -419,6 +422,7 @@ class App(ipywidgets.VBox):
         if self._keeping and not known:
             self._keep_on_disk(profile)
         text = "fits" if profile.fits else "does not fit; Diagnose looks for what makes it fit"
+        text += self._set_for_stages
         if self._before is not None:
             text += f". {difference(self._before, profile)}"
         self.progress.end(f"{profile.name} {text}")

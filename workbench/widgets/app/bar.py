@@ -43,7 +43,7 @@ class Bar:
         self.back = ipywidgets.Button()
         self.back.add_class("wb-app-back")
         self.back.on_click(lambda _: back())
-        said = ipywidgets.HBox([self.shown, self.form, self.back])
+        said = ipywidgets.HBox([self.shown, self.back, self.form])
         said.add_class("wb-app-said")
         self.box = ipywidgets.VBox([head, said, progress])
         self.box.add_class("wb-app-actions")

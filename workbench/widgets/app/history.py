@@ -185,7 +185,7 @@ class _Chip:
             self._button.add_class("wb-app-now")
         else:
             self._button.remove_class("wb-app-now")
-        self._against.layout.display = "none" if current else None
+        self._against.layout.visibility = "hidden" if current else None  # its place stays, and the chips where they are
 
 
 def label(entry: Entry) -> str:

@@ -18,7 +18,7 @@ function field(row, state, send) {
   }
   if (row.kind === "choice") {
     const list = h("select", {...label, onchange: () => send({do: "set", name: row.name, value: list.value})},
-      ...row.choices.map((text) => h("option", {value: text, text})));
+      ...row.choices.map((text) => h("option", {value: text, text: text || "none"})));
     list.value = value;
     return list;
   }
@@ -36,7 +36,7 @@ function tried(row, {against, rows}, send) {
     ...(each.problem ? [h("td", {colspan: 3, text: each.problem})]
       : [h("td", {text: each.fits ? "fits" : "does not fit"}), toned(each.bytes_text, each.bytes), toned(each.cycles_text, each.cycles)]),
     h("td", {}, each.problem ? null : button("Use", () => send({do: "set", name: row.name, value: each.value}), {"aria-label": `Set ${row.name} to ${each.value}`})));
-  return h("table", {class: "wb-tried", "aria-label": `${row.last}: values beside ${against}`}, h("caption", {text: `Beside ${against}, all else as the form says`}), h("tbody", {}, ...rows.map(line)));
+  return h("table", {class: "wb-tried", "data-tried": row.name, "aria-label": `${row.last}: values beside ${against}`}, h("caption", {text: `Beside ${against}, all else as the form says`}), h("tbody", {}, ...rows.map(line)));
 }
 
 function line(row, state, send) {
@@ -82,7 +82,7 @@ async function render({model, el}) {
   el.replaceChildren(h("details", {class: "wb-panel", ...OWN_KEYS}, title,
     h("div", {class: "wb-panel-head"}, search, h("label", {}, only, " changed only"), h("label", {}, read, " read by what is shown"), count),
     list, text));
-  let before = "";
+  let before = "", seen = [];
   const show = () => {
     const state = model.get("state"), words = wordsOf(search.value);
     const shown = rows.filter((row) => matches(row, words) && (!only.checked || row.name in state.values) && (!read.checked || readText(state.reads, row.name).startsWith("read")));
@@ -96,6 +96,9 @@ async function render({model, el}) {
     const found = label && [...list.querySelectorAll("[aria-label]")].find((each) => each.getAttribute("aria-label") === label);
     if (found && typed) { found.value = typed[0]; found.setSelectionRange(typed[1], typed[2]); }
     if (found) found.focus();
+    const come = Object.keys(state.tried).find((name) => !seen.includes(name)), given = come && list.querySelector(`[data-tried="${CSS.escape(come)}"]`);
+    seen = Object.keys(state.tried);
+    if (given) list.scrollTop += Math.max(0, given.getBoundingClientRect().bottom + 8 - list.getBoundingClientRect().bottom); // what was asked for is seen
     const changed = rows.filter((row) => row.name in state.values).length;
     title.textContent = `Every option that acts: ${rows.length}, ${changed} changed`;
     count.textContent = `${shown.length} shown`;

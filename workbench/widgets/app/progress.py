@@ -9,6 +9,7 @@ from typing import Any
 import traitlets
 
 from workbench.base.text import shown
+from workbench.base.units import things_text
 from workbench.errors import Cancelled, WorkbenchError
 from workbench.widgets.kit import assets
 from workbench.widgets.kit.library import Drawn
@@ -85,8 +86,14 @@ class AppProgress(Drawn):
 
     def fail(self, error: BaseException) -> None:
         """It ended with an error, told in the user's words."""
-        state = "cancelled" if isinstance(error, Cancelled) else "failed"
-        self._tell(state, "", problem=problem_of(error))
+        if not isinstance(error, Cancelled):
+            self._tell("failed", "", problem=problem_of(error))
+        elif not self._most:
+            self._tell("cancelled", "", problem=problem_of(error))
+        else:
+            what = f"{self._title} was cancelled after {things_text(self._over, 'compile')}"
+            todo = "press it again" + ("; what was measured stays below" if self._over else "")
+            self._tell("cancelled", "", problem={"what": what, "expected": "", "todo": todo, "cure": ""})
 
     def rest(self, text: str) -> None:
         """Something else is shown: how the last work ended is no longer said. What runs, and an error, stays."""
