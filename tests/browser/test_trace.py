@@ -127,6 +127,22 @@ def test_layers_and_steps_are_gone_to_and_nothing_jumps(trace: Locator) -> None:
     assert canvas.bounding_box() == high
 
 
+def test_what_stands_below_stays_where_it_is_as_fewer_causes_come_into_view(trace: Locator) -> None:
+    page = trace.page
+    page.set_viewport_size({"width": 700, "height": 900})  # the panel is below the lanes, and as high as what it holds
+    side, canvas, title = trace.locator("aside"), trace.locator("canvas.wb-canvas"), trace.locator("aside h4").first
+    rows = side.locator("table").first.locator("tbody tr")
+    canvas.press("+")
+    expect(title).to_contain_text("Cycles ")
+    canvas.press("Home")
+    expect(title).to_have_text("The whole program")
+    whole, high = rows.count(), (side.bounding_box() or {})["height"]
+    for _ in range(8):
+        canvas.press("+")
+    eventually(page, lambda: rows.count() < whole, "fewer causes are in view")
+    assert (side.bounding_box() or {})["height"] == high
+
+
 def test_a_step_chosen_in_another_view_comes_into_a_zoomed_trace_and_liveness(trace: Locator) -> None:
     page, canvas = trace.page, trace.locator("canvas.wb-canvas")
     canvas.focus()

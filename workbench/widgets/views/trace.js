@@ -261,6 +261,15 @@ function panel(view) {
     data.dearest.length ? h("div", {class: "wb-scroll wb-dearest", tabindex: 0, role: "region", "aria-label": "Dearest steps"}, table([
       {label: "dearest steps", path: true, mark: (row) => data.busy[row.cause], text: (row) => row.name}, {label: "times", number: true, as: "wb-roomy", wide: "64px", text: (row) => wholeText(row.times)}, {label: "cycles of all", number: true, wide: "108px", text: (row) => wholeText(row.total), bar: (row) => row.total / most},
     ], data.dearest, {fixed: true, pick: (row) => toStep(view, row), chosen: (row) => row.step === step})) : "");
+  keepTall(view);
+}
+
+// A part in view has fewer causes than the whole: the panel stays as high as it was at this width, so that nothing below jumps.
+function keepTall(view) {
+  const {panel} = view.ui, wide = panel.clientWidth;
+  if (view.wide !== wide) { Object.assign(view, {wide, tall: 0}); panel.style.minHeight = ""; }
+  view.tall = Math.max(view.tall, Math.ceil(panel.getBoundingClientRect().height));
+  panel.style.minHeight = `${view.tall}px`;
 }
 
 // The next execution of a step behind what is in view, or its first: the kernel knows where, a stored page what it holds.
