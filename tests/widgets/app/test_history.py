@@ -68,9 +68,11 @@ def test_a_chip_shows_its_result_and_the_last_compile_stays_the_state(app: App) 
     assert "the form has changed since" in app.bar.form.value
     assert app.profile is second
     assert app.diagnose_button.disabled  # it would be of the other
+    assert app.diagnose_button.tooltip.startswith("Only of the last compile")
     app.history.box.children[1].children[0].click()
     assert "changed since" not in app.bar.form.value
     assert not app.diagnose_button.disabled
+    assert app.diagnose_button.tooltip.startswith("Try what may")
 
 
 def chip(app: App, place: int) -> Any:

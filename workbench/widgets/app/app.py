@@ -44,6 +44,7 @@ from workbench.widgets.views.diagnosis import DiagnosisView
 
 _COMPILE = "Compile the model for the IPU that is described, without hardware"
 _DIAGNOSE = "Try what may make it fit, or faster: each change is compiled and measured"
+_OF_LAST = "Only of the last compile: show that again, or use the settings of this one and compile"
 _UNDO = "Take the fix back: the form and the results as they were"
 
 
@@ -569,6 +570,7 @@ class App(ipywidgets.VBox):
         self.compile_button.disabled = running
         self.cancel_button.disabled = not running
         self.diagnose_button.disabled = running or not self._last_is_shown
+        self.diagnose_button.tooltip = _DIAGNOSE if self.history.current is None or self._last_is_shown else _OF_LAST
         over = self.profile is not None and not self.profile.fits
         self.diagnose_button.button_style = "warning" if over else ""
 
