@@ -75,6 +75,13 @@ def reduced(function: Callable[..., Any]) -> Callable[..., Any]:
     return of
 
 
+def tiled(input: Any, multiples: Any) -> Any:
+    given, counts = number(input), sizes_of(multiples)
+    if len(counts) != given.ndim:
+        raise ValueError("not a number for each dimension")
+    return np.tile(given, counts)
+
+
 def yes_or_no(value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError("neither yes nor no")
@@ -218,7 +225,7 @@ IN_NUMPY: Mapping[str, Callable[..., Any]] = {
     "tf.reshape": lambda tensor, shape: np.reshape(number(tensor), sizes_of(shape)),
     "tf.transpose": lambda a, perm=None: np.transpose(number(a), None if perm is None else sizes_of(perm)),
     "tf.expand_dims": lambda input, axis=0: np.expand_dims(number(input), whole_number(axis)),
-    "tf.tile": lambda input, multiples: np.tile(number(input), sizes_of(multiples)),
+    "tf.tile": tiled,
     "tf.argmax": places,
     "tf.zeros": lambda shape, dtype="float32": np.zeros(whole_shape(shape), type_of(dtype)),
     "tf.ones": lambda shape, dtype="float32": np.ones(whole_shape(shape), type_of(dtype)),

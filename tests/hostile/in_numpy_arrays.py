@@ -100,12 +100,13 @@ def item(whole: Any, index: Any) -> Any:
     return number(whole)[index]
 
 
-def one_hot(indices: Any, depth: Any, on_value: Any = 1.0, off_value: Any = 0.0, dtype: Any = "float32") -> Any:
+def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, dtype: Any = "float32") -> Any:
     places, kind = whole(indices), of_type(dtype)
     count = whole_number(depth)
     if count < 0 or count > MOST:
         raise ValueError("no depth")
-    on, off = (single(each, kind) for each in (on_value, off_value))
+    on = single(1 if on_value is None else on_value, kind)
+    off = single(0 if off_value is None else off_value, kind)
     return np.where(places[..., None] == np.arange(count), on, off)
 
 

@@ -12,6 +12,8 @@ MOST = 2**31
 
 def number(value: Any, kind: Any = None) -> Any:
     """A value as TensorFlow takes it: real numbers in 32 bits, whole ones too and inside them, or none."""
+    if value is None:  # of which NumPy makes NaN where a type is asked for
+        raise TypeError("no number")
     found = np.asarray(value) if kind is None or hasattr(value, "dtype") else np.asarray(value, dtype=kind)
     if found.dtype.kind not in "biuf":
         raise TypeError("no numbers")

@@ -324,10 +324,11 @@ def _shown(found: Any) -> str:
 
 
 @public("one_hot")
-def _one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, dtype: Any = "float32") -> Any:
+def _one_hot(indices: Any, depth: int, on_value: Any = None, off_value: Any = None, dtype: Any = "float32") -> Any:
     places, kind = wholes(indices), str(as_dtype(dtype))
     sized([np.size(places), depth], dtype)
-    on, off = (_scalar(array(each, None if hasattr(each, "dtype") else kind), kind) for each in (on_value, off_value))
+    values = (1 if on_value is None else on_value, 0 if off_value is None else off_value)
+    on, off = (_scalar(array(each, None if hasattr(each, "dtype") else kind), kind) for each in values)
     return jnp.where(jax.nn.one_hot(places, depth, dtype=bool), on, off)
 
 
