@@ -287,7 +287,11 @@ def test_another_batch_is_offered_only_where_the_rest_of_the_shape_is_right(shap
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (np.ones((4, 6)), "x is float64. Expected: float32 or float16. To mend it: convert it: x.astype('float32')."),
+        (
+            np.ones((4, 6), "longdouble"),
+            f"x is {np.dtype('longdouble')}. Expected: float32 or float16. "
+            "To mend it: convert it: x.astype('float32').",
+        ),
         (
             np.ones((4, 6), "complex64"),
             "x is complex64. Expected: real numbers. To mend it: pass real and imaginary parts as two arrays.",
@@ -304,6 +308,20 @@ def test_arrays_the_ipu_does_not_have_are_an_error(array: Any, message: str) -> 
     with pytest.raises(InputError) as error:
         runner.run(array)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_float64_is_cast_to_the_compiled_type_as_fit_casts_it(dtype: str) -> None:
+    """`keras.utils.to_categorical` and most of NumPy make float64 where nobody asks for a type."""
+    third = np.full((4, 6), 1 / 3)
+    doubled = Runner(trace_function(lambda x: x * 2, jax.ShapeDtypeStruct((4, 6), dtype))).run(third)
+    assert doubled.dtype == dtype
+    np.testing.assert_array_equal(doubled, third.astype(dtype) * 2)
+    targets = keras.utils.to_categorical([0, 1, 2, 3], 4).astype("float64")
+    runner = Runner(trace_keras(mlp(optimizer="sgd", loss="mse"), batch_size=4))
+    same = Runner(trace_keras(mlp(optimizer="sgd", loss="mse"), batch_size=4))
+    found = runner.run(np.ones((4, 6)), targets, sample_weight=np.ones(4))
+    assert found == same.run(np.ones((4, 6), "float32"), targets.astype("float32"))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -335,7 +353,7 @@ def test_a_failed_check_changes_nothing() -> None:
     model = mlp(optimizer="sgd", loss="mse")
     before = [np.asarray(variable.value) for variable in model.variables]
     with pytest.raises(InputError):
-        Runner(trace_keras(model, batch_size=4)).run(np.ones((4, 6), "float32"), np.ones((4, 4)))
+        Runner(trace_keras(model, batch_size=4)).run(np.ones((4, 6), "float32"), np.ones((4, 4), "complex64"))
     for variable, value in zip(model.variables, before, strict=True):
         np.testing.assert_array_equal(variable.value, value)
 

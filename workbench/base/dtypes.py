@@ -58,6 +58,9 @@ DTYPE_OF_WORD: Mapping[str, str] = {each.word: each.name for each in reversed(EL
 FLOATING_WORDS = frozenset(each.word for each in ELEMENT_TYPES if each.floating)
 """Poplar's words for floating-point types."""
 
+NARROWED: Mapping[str, str] = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
+"""The type in 32 bits by the 64-bit one, as data of the host reach the IPU; other types stay as they are."""
+
 _names: dict[Any, str] = {}  # numpy takes 30 µs to name a dtype
 
 

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from workbench.base.checked import checked
+from workbench.base.dtypes import NARROWED
 from workbench.base.text import short
 from workbench.base.units import things_text
 from workbench.errors import InputError, KindError, StateError, UnsupportedError
@@ -290,7 +291,7 @@ class InfeedSpec:
 
 
 def _on_device(dtype: str) -> str:
-    return {"int64": "int32", "uint64": "uint32", "float64": "float32"}.get(dtype, dtype)
+    return NARROWED.get(dtype, dtype)
 
 
 def _text(types: Sequence[tuple[tuple[int, ...], str]]) -> str:

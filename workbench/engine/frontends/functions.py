@@ -11,7 +11,7 @@ import numpy as np
 from workbench.base.dtypes import dtype_name
 from workbench.base.text import short
 from workbench.engine.frontends.describe.arguments import leaves_as
-from workbench.engine.frontends.describe.checks import BIND, check_dtype, sizes_of, traced_control_flow
+from workbench.engine.frontends.describe.checks import BIND, check_dtype, data_dtype, sizes_of, traced_control_flow
 from workbench.engine.frontends.describe.replicas import axis_env, check_replicas, meta
 from workbench.engine.frontends.describe.source import ArraySpec, Source
 from workbench.engine.frontends.numbers.replicated import for_all
@@ -49,8 +49,8 @@ def _spec(name: str, leaf: Any) -> ArraySpec:
             _check_registered(name, leaf, kind)
             check_dtype(name, kind)
         array = _as_array(name, leaf)
-    check_dtype(name, array.dtype)
-    dtype = array.dtype if dtype_name(array.dtype) == "key" else jax.dtypes.canonicalize_dtype(array.dtype)
+    given = data_dtype(name, array)
+    dtype = given if dtype_name(given) == "key" else jax.dtypes.canonicalize_dtype(given)
     return ArraySpec(name=name, shape=sizes_of(name, array.shape), dtype=dtype_name(dtype))
 
 
@@ -79,7 +79,7 @@ def _as_array(name: str, number: Any) -> jax.Array:
 def _type(spec: ArraySpec, leaf: Any) -> jax.ShapeDtypeStruct:
     """The type an argument is traced with; keys have one for each generator, and what is made of a Python number and
     of an array has the array's."""
-    weak = getattr(leaf, "weak_type", isinstance(leaf, int | float) and not isinstance(leaf, bool))
+    weak = getattr(leaf, "weak_type", isinstance(leaf, int | float) and not isinstance(leaf, bool | np.generic))
     return jax.ShapeDtypeStruct(spec.shape, leaf.dtype if spec.dtype == "key" else spec.dtype, weak_type=bool(weak))
 
 
@@ -124,8 +124,8 @@ def trace_function(
     and a run that finds another is refused.
     `batch_size`: as how many samples a call of one replica counts, if anybody says so; the inputs fix the shapes.
 
-    Errors: `InputError` for float64, complex or string inputs, for Python control flow on traced values, and for a
-    function that returns no array.
+    Errors: `InputError` for complex or string inputs, for float64 as a type (numbers of it are float32), for Python
+    control flow on traced values, and for a function that returns no array.
     """
     flat, tree = _leaves(inputs)
     specs = tuple(_spec(_label(path), leaf) for path, leaf in flat)

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from workbench.base.checked import checked
+from workbench.base.dtypes import NARROWED
 from workbench.base.text import short
 from workbench.base.units import things_text
 from workbench.errors import InputError, KindError
@@ -21,7 +22,7 @@ from workbench.tf._graph.dtypes import DType, given_type, holds_numbers
 from workbench.tf._graph.shapes import TensorShape, sizes
 from workbench.tf._graph.variables import Variable
 
-_NARROW = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}
+_NARROW = {**NARROWED, "complex128": "complex64"}
 _VALUES = (bool, int, float, complex, str, bytes, type, DType)
 
 

@@ -115,7 +115,7 @@ def test_inputs_of_a_type_the_ipu_does_not_have(dtype: str, expected: str) -> No
 
 
 def test_arrays_of_a_function_of_a_type_the_ipu_does_not_have() -> None:
-    assert message(lambda: trace_function(jnp.sin, np.ones(3))) == (
+    assert message(lambda: trace_function(jnp.sin, jax.ShapeDtypeStruct((3,), np.float64))) == (
         "args[0] is float64. Expected: float32 or float16. To mend it: convert it: args[0].astype('float32')."
     )
     assert message(lambda: trace_function(jnp.sin, {"a": np.ones(3, "complex64")})) == (
@@ -125,6 +125,18 @@ def test_arrays_of_a_function_of_a_type_the_ipu_does_not_have() -> None:
         "args[0] holds strings. Expected: numbers. To mend it: turn it into numbers before it reaches the model "
         "(a vocabulary or StringLookup on the host)."
     )
+
+
+def test_numbers_of_float64_are_an_example_of_float32_as_they_are_for_fit() -> None:
+    """NumPy makes float64 where nobody asks for a type; a number of it is as strongly typed as an array."""
+    source = trace_function(lambda x, half: x + half, np.float64(3), jax.ShapeDtypeStruct((), "float16"))
+    assert [spec.dtype for spec in source.specs] == ["float32", "float16"]
+    (added,) = source.compute([jnp.float32(3), jnp.float16(1)])
+    assert added.dtype == "float32"  # float16, were the number as weakly typed as one of Python
+    model = mlp(optimizer="sgd", loss="mse")
+    assert [spec.dtype for spec in trace_keras(model, inputs=(np.ones((4, 6)), np.ones((4, 4)))).specs] == [
+        "float32"
+    ] * 2
 
 
 def branching(x: Any) -> Any:
@@ -236,10 +248,12 @@ def test_64_bits_are_named_where_they_are_the_reason() -> None:
     with jax.enable_x64(True):
         with pytest.raises(wb.InputError, match=r"^args\[0\] is float64\..* switch jax_enable_x64 off, "):
             wb.compile(lambda x: x, jnp.ones(3))
+        with pytest.raises(wb.InputError, match=r"^args\[0\] is float64\..* switch jax_enable_x64 off, "):
+            wb.compile(lambda x: x, np.ones(3))
         with pytest.raises(wb.InputError, match=r"computes with float64 .* switch jax_enable_x64 off, "):
             wb.compile(lambda x: x * jnp.arange(3.0), spec)
     with pytest.raises(wb.InputError, match=r"^args\[0\] is float64\. .*astype\('float32'\)\.$"):
-        wb.compile(lambda x: x, np.ones(3))
+        wb.compile(lambda x: x, jax.ShapeDtypeStruct((3,), np.float64))
 
 
 def test_whole_numbers_that_the_type_does_not_have_are_refused() -> None:

@@ -13,7 +13,7 @@ import jax
 import keras
 import numpy as np
 
-from workbench.base.dtypes import dtype_name
+from workbench.base.dtypes import NARROWED, dtype_name
 from workbench.base.text import short
 from workbench.engine.frontends.describe.replicas import AXIS
 from workbench.engine.frontends.describe.source import ArraySpec
@@ -43,7 +43,7 @@ def check_batch_size(batch_size: Any) -> None:
 
 
 def check_dtype(name: str, dtype: Any) -> None:
-    """Arrays of float64, complex numbers, strings and objects have no counterpart on the IPU."""
+    """Types of 64 bits or more, complex numbers, strings and objects have no counterpart on the IPU."""
     text = str(getattr(dtype, "name", dtype))
     if text in ("float64", "float96", "float128"):  # those beyond 64 bits are C's long double, which JAX lacks too
         raise InputError(
@@ -63,6 +63,22 @@ def check_dtype(name: str, dtype: Any) -> None:
             expected="numbers",
             todo="turn it into numbers before it reaches the model (a vocabulary or StringLookup on the host)",
         )
+
+
+def data_dtype(name: str, value: Any) -> Any:
+    """The type in which an example of data is compiled; errors as `check_dtype`.
+
+    Float64 that is numbers goes to float32, as in Keras and JAX, for it is what NumPy makes where nobody asks for a
+    type. Where it is asked for (as a type, or by jax_enable_x64) it is refused.
+    """
+    dtype = np.dtype(NARROWED["float64"]) if _is_plain_float64(value) else value.dtype
+    check_dtype(name, dtype)
+    return dtype
+
+
+def _is_plain_float64(value: Any) -> bool:
+    numbers = isinstance(value, np.ndarray | np.generic)
+    return numbers and value.dtype == np.float64 and not jax.config.jax_enable_x64
 
 
 def _because_of_x64() -> str:
@@ -100,7 +116,8 @@ def flattened(name: str, value: Any) -> list[Any]:
 
 
 def check_array(spec: ArraySpec, value: Any, *, exemplified: str = "") -> Any:
-    """The value as an array of the compiled type; labels and images may arrive in another whole or real width.
+    """The value as an array of the compiled type; labels and images may arrive in another whole or real width,
+    float64 too, as `fit` takes it.
 
     `exemplified`: the call that compiles for another shape by an example, where there is one.
     """
@@ -114,7 +131,7 @@ def check_array(spec: ArraySpec, value: Any, *, exemplified: str = "") -> Any:
     if array is not value and not array.ndim and array.dtype.kind not in "biufc":
         raise InputError(f"{spec.name} is {short(value)}", expected=f"numbers of shape {spec.shape}, as compiled")
     wanted_whole = spec.dtype != "key" and np.issubdtype(np.dtype(_numpy_name(spec.dtype)), np.integer)
-    if array.dtype != np.float64 or not (wanted_whole or isinstance(value, (int, float, list, tuple))):
+    if array.dtype != np.float64:  # it is cast, or refused below where whole numbers are wanted
         check_dtype(spec.name, array.dtype)
     shape = tuple(array.shape)
     if shape != spec.shape and ((*shape, 1) == spec.shape or shape == (*spec.shape, 1)):  # as Keras takes either

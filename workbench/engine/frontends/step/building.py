@@ -19,6 +19,7 @@ from workbench.engine.frontends.describe.checks import (
     check_example,
     check_model,
     check_no_layer,
+    data_dtype,
     flattened,
     traced_control_flow,
 )
@@ -159,9 +160,9 @@ def _describe_inputs(
         flat = flattened("inputs", inputs[0])
         for item in flat:
             check_example("inputs", item)
-            check_dtype("x", item.dtype)
+        examples = tuple(("", tuple(item.shape), dtype_name(data_dtype("x", item))) for item in flat)
         _check_taken(model, flat)
-        return tuple(("", tuple(item.shape), dtype_name(item.dtype)) for item in flat)
+        return examples
     tensors = keras.tree.flatten(getattr(model, "inputs", None) or [])
     if not tensors:
         return _inputs_of_build(model, batch_size)
@@ -278,7 +279,6 @@ def _targets(inputs: Sequence[Any]) -> tuple[ArraySpec, ...]:
         if y is None:  # of an output without a loss
             continue
         check_example("y", y)
-        check_dtype("y", y.dtype)
-        dtype = dtype_name(jax.dtypes.canonicalize_dtype(y.dtype))
+        dtype = dtype_name(jax.dtypes.canonicalize_dtype(data_dtype("y", y)))
         found.append(ArraySpec(name="y", shape=tuple(y.shape), dtype=dtype))
     return tuple(found)

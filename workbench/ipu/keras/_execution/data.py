@@ -14,6 +14,7 @@ import jax
 import keras
 import numpy as np
 
+from workbench.base.dtypes import NARROWED
 from workbench.base.units import plural, things_text
 from workbench.base.whole import whole
 from workbench.engine.frontends.trace.jaxpr import KerasDataAdapter, keras_adapter
@@ -21,8 +22,6 @@ from workbench.errors import InputError
 from workbench.ipu._feeds import FeedError, types_of
 from workbench.tf.data import Dataset
 from workbench.tf.data._of_keras import OfDataset, known, nothing_besides
-
-_ON_DEVICE = {"int64": np.int32, "uint64": np.uint32, "float64": np.float32}
 
 
 def on_device(element: Any) -> Any:
@@ -32,7 +31,7 @@ def on_device(element: Any) -> Any:
 
 def _narrow(value: Any) -> Any:
     array = value if hasattr(value, "dtype") else np.asarray(value)
-    kind = _ON_DEVICE.get(str(array.dtype))
+    kind = NARROWED.get(str(array.dtype))
     return array if kind is None else np.asarray(array, kind)
 
 
