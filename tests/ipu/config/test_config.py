@@ -165,6 +165,33 @@ def test_flags_that_others_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--ipu_model_tiles=few")
     with pytest.raises(OptionError, match="--ipu_model_tiles=few"):
         flags()
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model=maybe")  # was as if it were not there
+    with pytest.raises(OptionError, match=r"--use_ipu_model=maybe\. Expected: --use_ipu_model, "):
+        flags()
+
+
+def test_what_the_environment_asks_for_and_nothing_does_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("workbench.ipu.config._told._told", set())
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_modle --ipu_model_tiles=4")
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", json.dumps({"autoReport.dir": "x", "autoReport.all": "false"}))
+    assert make_request("mlp").target.tiles_per_ipu == make_request("mlp").target.tiles_per_ipu == 1472
+    flag, option = sorted(caplog.messages, reverse=True)
+    assert flag.startswith(
+        "TF_POPLAR_FLAGS has --use_ipu_modle, which has no effect here: did you mean 'use_ipu_model'?"
+    )
+    assert flag.endswith("--synthetic_data_initializer, --use_ipu_model, --use_synthetic_data")
+    assert option.startswith(
+        "POPLAR_ENGINE_OPTIONS has autoReport.dir, which has no effect here: did you mean 'autoRep"
+    )
+    assert "autoReport.directory, autoReport.outputExecutionProfile, " in option
+
+
+def test_engine_options_of_the_environment_act_where_they_change_in_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert current_options().get("profile.execution") == "TILE_PROFILE"
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", json.dumps({"debug.instrument": "false"}))
+    assert current_options().get("profile.execution") == "NO_PROFILE"
 
 
 def test_an_option_that_nothing_reads_yet_is_said_to_be_so(caplog: pytest.LogCaptureFixture) -> None:

@@ -16,10 +16,9 @@ from typing import Any
 from workbench.base.files import made_folder
 from workbench.base.text import short
 from workbench.errors import OptionValueError
-from workbench.ipu.config._engine_options import engine_options
+from workbench.ipu.config._engine_options import REPORT_FOLDER, REPORTS, engine_options
 
 LOGGER = logging.getLogger("workbench.ipu")
-_ASKS = ("autoReport.all", "autoReport.outputGraphProfile", "autoReport.outputExecutionProfile")
 
 
 def write(executable: Any) -> None:
@@ -50,10 +49,10 @@ _FOLDER = "serialization_output_folder"
 def report_folder(compilation: Mapping[str, Any]) -> Path | None:
     """The folder reports go to, or None when none are asked for; text that is no JSON object is an `OptionError`."""
     given: dict[str, Any] = {**compilation, **engine_options()}
-    asked = [_is_true(name, given.get(name, "false")) for name in _ASKS]
+    asked = [_is_true(name, given.get(name, "false")) for name in REPORTS]
     if not any(asked):
         return None
-    return Path(str(given.get("autoReport.directory", ".")))
+    return Path(str(given.get(REPORT_FOLDER, ".")))
 
 
 def _is_true(name: str, value: Any) -> bool:

@@ -10,16 +10,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.errors import OptionValueError
+from workbench.ipu.config._told import without_effect
 
 VARIABLE = "POPLAR_ENGINE_OPTIONS"
 _OFF = ("debug.instrument", "autoReport.outputExecutionProfile")
 EXCHANGE_AIM = "opt.internalExchangeOptimisationTarget"
+REPORTS = ("autoReport.all", "autoReport.outputGraphProfile", "autoReport.outputExecutionProfile")
+REPORT_FOLDER = "autoReport.directory"
 _LEVEL = "debug.computeInstrumentationLevel"
 _LEVELS = {"device": "DEVICE_PROFILE", "ipu": "IPU_PROFILE", "tile": "TILE_PROFILE", "vertex": "TILE_PROFILE"}
 
 
 def engine_options() -> dict[str, Any]:
-    """`POPLAR_ENGINE_OPTIONS` as a dictionary."""
+    """`POPLAR_ENGINE_OPTIONS` as a dictionary; a key that is no option here is told once.
+
+    Errors: `OptionValueError` for text that is no JSON object.
+    """
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
         return {}
@@ -29,6 +35,7 @@ def engine_options() -> dict[str, Any]:
         raise OptionValueError(f"{VARIABLE} is not JSON: {error}", expected='{"autoReport.all": "true"}') from None
     if not isinstance(found, dict):
         raise OptionValueError(f"{VARIABLE} is {text}", expected='a JSON object such as {"autoReport.all": "true"}')
+    without_effect(VARIABLE, found, (*_OFF, *REPORTS, REPORT_FOLDER, EXCHANGE_AIM, _LEVEL))
     return found
 
 
@@ -53,4 +60,4 @@ def exchange_aim(compilation: Mapping[str, Any]) -> str | None:
     return str(given[EXCHANGE_AIM]) if EXCHANGE_AIM in given else None
 
 
-__all__ = ["EXCHANGE_AIM", "engine_options", "exchange_aim", "execution_profile"]
+__all__ = ["EXCHANGE_AIM", "REPORTS", "REPORT_FOLDER", "engine_options", "exchange_aim", "execution_profile"]

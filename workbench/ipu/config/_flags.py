@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from workbench.errors import OptionValueError
+from workbench.ipu.config._told import without_effect
 
-_TRUE = ("", "true", "1")
+VARIABLE = "TF_POPLAR_FLAGS"
+_SWITCH = {"": True, "true": True, "1": True, "false": False, "0": False}
 CATEGORIES = ("seed", "infeed", "outfeed", "hostembedding", "parameters")
 
 
@@ -37,11 +39,15 @@ class Flags:
 
 
 def flags() -> Flags:
-    """The flags of the environment at this moment; a number that is none is an `OptionError`."""
+    """The flags of the environment at this moment; a number that is none is an `OptionError`.
+
+    A word that is none of them changes nothing, and is told once.
+    """
     given: dict[str, str] = {}
-    for word in os.environ.get("TF_POPLAR_FLAGS", "").split():
+    for word in os.environ.get(VARIABLE, "").split():
         name, _, value = word.removeprefix("--").partition("=")
         given[name] = value
+    without_effect(VARIABLE, given, (each.name for each in fields(Flags)), "--")
     tiles = given.get("ipu_model_tiles", "0")
     if not tiles.isdecimal():
         raise OptionValueError(
@@ -54,16 +60,25 @@ def flags() -> Flags:
             f"TF_POPLAR_FLAGS has the synthetic data categories {', '.join(unknown)}",
             expected=f"some of: {', '.join(CATEGORIES)}",
         )
-    synthetic = given.get("use_synthetic_data", "false").lower() in _TRUE
+    synthetic = _switched(given, "use_synthetic_data")
     if "synthetic_data_initializer" in given and not (synthetic or categories):
         raise OptionValueError(
             "TF_POPLAR_FLAGS has --synthetic_data_initializer, but no data are synthetic",
             todo="add --use_synthetic_data or --synthetic_data_categories",
         )
     return Flags(
-        use_ipu_model=given.get("use_ipu_model", "false").lower() in _TRUE,
+        use_ipu_model=_switched(given, "use_ipu_model"),
         ipu_model_tiles=int(tiles),
         use_synthetic_data=synthetic,
         synthetic_data_categories=categories,
         synthetic_data_initializer=given.get("synthetic_data_initializer", ""),
     )
+
+
+def _switched(given: dict[str, str], name: str) -> bool:
+    value = given.get(name, "false")
+    if value.lower() not in _SWITCH:
+        raise OptionValueError(
+            f"{VARIABLE} has --{name}={value}", expected=f"--{name}, --{name}=true or --{name}=false"
+        )
+    return _SWITCH[value.lower()]

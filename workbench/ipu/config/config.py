@@ -20,6 +20,7 @@ from workbench.ipu.config import _freeze
 from workbench.ipu.config._attributes import LOGGER, Attribute, AttributeMetadata, OptionTypeError
 from workbench.ipu.config._base import ConfigBase, document
 from workbench.ipu.config._cpu import check_cpu
+from workbench.ipu.config._engine_options import engine_options
 from workbench.ipu.config._flags import Flags, flags
 from workbench.ipu.config._state import STATE
 
@@ -78,7 +79,8 @@ def _restored(kind: type[IPUConfig], values: dict[str, Any]) -> IPUConfig:
 
 
 _in_force: list[IPUConfig] = []  # the one that was configured last, if one was
-_frozen: list[tuple[tuple[IPUConfig | None, Flags, str], Options]] = []  # its options, and all they were made of
+# Its options, and all they were made of.
+_frozen: list[tuple[tuple[IPUConfig | None, Flags, str, dict[str, Any]], Options]] = []
 IPUConfig.__doc__ = f"{IPUConfig.__doc__}\n\n{document(IPUConfig())}"
 
 
@@ -124,7 +126,7 @@ def get_ipu_config(session: Any = None) -> list[IPUConfig]:
 
 def current_options() -> Options:
     """The frozen options of the configuration configured last; defaults when none was."""
-    read = (in_force(), flags(), STATE.system)
+    read = (in_force(), flags(), STATE.system, engine_options())
     if not _frozen or _frozen[0][0][0] is not read[0] or _frozen[0][0][1:] != read[1:]:
         _frozen[:] = [(read, (read[0] or IPUConfig()).freeze())]
     return _frozen[0][1]
