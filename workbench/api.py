@@ -13,7 +13,7 @@ from workbench.engine.target import Target, target, targets
 from workbench.errors import InputError
 from workbench.executable import Executable, Progress, compile_and_write, compile_request, make_request
 from workbench.executable.sources import check_layered, check_source, made_by_hand
-from workbench.executable.values import BY_PLACE, MOST_ROWS, WAYS, check_names, several_inputs
+from workbench.executable.values import BY_PLACE, WAYS, check_names, several_inputs
 from workbench.profiler.advice.compare import Comparison, compare
 from workbench.profiler.profile import Profile
 from workbench.profiler.storage import load_profile
@@ -356,7 +356,7 @@ def plan(
     was left out is named. `arguments` as in `wb.compile`, and `inputs` a tuple of its example inputs. Errors:
     `InputError`.
     """
-    from workbench.base.whole import whole
+    from workbench.base.whole import MOST_COUNT, whole
     from workbench.ipu import devices
     from workbench.splits.plan import plan as find
 
@@ -383,7 +383,7 @@ def plan(
             compile_request,
             ipus=described.ipus,
             system=described.title,
-            global_batch=whole("global_batch", global_batch, most=MOST_ROWS),
+            global_batch=whole("global_batch", global_batch, most=MOST_COUNT),
             compiles=whole("compiles", compiles, least=3),
             progress=progress,
         )

@@ -24,5 +24,10 @@ def test_others_are_refused_by_name(value: Any) -> None:
     assert str(caught.value) == f"it is {value!r}. Expected: a whole number of at least 1 and at most 4."
 
 
-def test_without_an_upper_end() -> None:
-    assert whole("it", 2**80) == 2**80
+def test_without_an_upper_end_it_is_that_of_64_bits_which_is_told_only_beyond_it() -> None:
+    """10**30 of anything was taken, and then ran over in an array or never ended."""
+    assert whole("it", 2**63 - 1) == 2**63 - 1
+    with pytest.raises(InputError, match=rf"it is {10**30}\. .* of at least 1 and at most {2**63 - 1}\.$"):
+        whole("it", 10**30)
+    with pytest.raises(InputError, match=r"it is 0\. .* of at least 1\.$"):
+        whole("it", 0)

@@ -66,9 +66,8 @@ def takes(each: Option) -> str:
         kind = f"one of {', '.join(map(text_of, each.choices))}"
     else:
         kind = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}.get(each.type, "values")
-    low = "" if each.minimum is None else f"at least {each.minimum:g}"
-    high = "" if each.maximum is None else f"at most {each.maximum:g}"
-    return ", ".join(part for part in (kind, low, high, "or several" if each.many else "") if part)
+    bounds = each.range_text.replace(" and ", ", ")
+    return ", ".join(part for part in (kind, bounds, "or several" if each.many else "") if part)
 
 
 def phases(each: Option) -> list[str]:

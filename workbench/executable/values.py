@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 from workbench.base.text import meant, short
-from workbench.base.whole import MOST_TURNS, whole
+from workbench.base.whole import MOST_COUNT, MOST_TURNS, whole
 from workbench.errors import InputError
 
-MOST_ROWS = 2**31 - 1  # of a batch, replicas and micro-batches: sizes of arrays have 32 bits
 MODES = ("training", "inference")
 
 
@@ -25,7 +25,8 @@ def _mode(name: str, value: Any) -> str | None:
 
 
 def _whole(name: str, value: Any) -> int:
-    return whole(name, whole(name, value), most=MOST_ROWS)
+    beyond = isinstance(value, Integral) and int(value) > MOST_COUNT  # the bound is of use to these alone
+    return whole(name, value, most=MOST_COUNT if beyond else None)
 
 
 def _whole_or_none(name: str, value: Any) -> int | None:
@@ -156,4 +157,4 @@ def check_names(call: str, names: Collection[str], known: Sequence[str], otherwi
         )
 
 
-__all__ = ["BY_PLACE", "MOST_ROWS", "WAYS", "check_names", "checked", "given", "several_inputs"]
+__all__ = ["BY_PLACE", "WAYS", "check_names", "checked", "given", "several_inputs"]

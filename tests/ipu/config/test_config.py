@@ -188,6 +188,19 @@ def test_what_the_environment_asks_for_and_nothing_does_is_told_once(
     assert "autoReport.directory, autoReport.outputExecutionProfile, " in option
 
 
+@pytest.mark.parametrize("each", [each for each in attributes() if each.type is int], ids=lambda each: each.name)
+def test_a_number_beyond_what_its_meaning_has_is_refused(each: Option) -> None:
+    """In 31 bits are counts, in 63 bytes, as the SDK has them; of chips and tiles there are as many as there are."""
+    config = IPUConfig()
+    for value in (10**30, -1):
+        config.from_dict({**config.to_dict(), each.name: value})
+        with pytest.raises((OptionError, InputError), match=str(value)):
+            config.freeze()
+    if each.name.endswith("buffer_size"):
+        config.from_dict({**config.to_dict(), each.name: 2**63 - 1})  # sys.maxsize: no limit
+        assert config.freeze().get(each.name) == 2**63 - 1
+
+
 def test_engine_options_of_the_environment_act_where_they_change_in_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     assert current_options().get("profile.execution") == "TILE_PROFILE"
     monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", json.dumps({"debug.instrument": "false"}))

@@ -61,6 +61,13 @@ class Option:
         plain = self.type
         return plain | list[plain] | tuple[plain, ...] if self.many else plain  # type: ignore[valid-type]
 
+    @property
+    def range_text(self) -> str:
+        """The bounds of a number in words; a whole one digit for digit."""
+        low = f"at least {_digits(self.minimum)}" if self.minimum is not None else ""
+        high = f"at most {_digits(self.maximum)}" if self.maximum is not None else ""
+        return " and ".join(part for part in (low, high) if part)
+
     def initial(self) -> Any:
         """The default as an `IPUConfig` shows it: a fresh list or dictionary, an enumeration member, or a value."""
         if self.many:
@@ -111,13 +118,14 @@ class Option:
         high_enough = self.minimum is None or value >= self.minimum
         low_enough = self.maximum is None or value <= self.maximum
         if not (high_enough and low_enough):
-            low = f"at least {self.minimum:g}" if self.minimum is not None else ""
-            high = f"at most {self.maximum:g}" if self.maximum is not None else ""
-            expected = " and ".join(part for part in (low, high) if part)
-            raise OptionValueError(f"{self.name} is {value!r}", expected=expected, todo=self._todo())
+            raise OptionValueError(f"{self.name} is {value!r}", expected=self.range_text, todo=self._todo())
 
     def _todo(self) -> str:
         return f"leave {self.name.rpartition('.')[2]} out for the default, {self.default!r}"
+
+
+def _digits(bound: float) -> str:
+    return str(bound) if isinstance(bound, int) else f"{bound:g}"
 
 
 _WANTED = {bool: "True or False", int: "an integer", float: "a number", str: "text"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.base.whole import MOST_BYTES, MOST_COUNT
 from workbench.engine.options.declaration import option
 from workbench.engine.options.enums import MergeRemoteBuffersBehaviour, SchedulingAlgorithm
 
@@ -26,6 +27,7 @@ option(
     "I/O tiles, and not in a pipeline.",
     read_by="executable/request.py",
     minimum=1,
+    maximum=MOST_COUNT,
 )
 
 option(
@@ -88,6 +90,7 @@ option(
     "0: none waits.",
     read_by=_MERGE,
     minimum=0,
+    maximum=MOST_BYTES,
 )
 for _name, _what in (
     ("maximum_reduce_scatter_buffer_size", "reduce-scatters between replicas"),
@@ -103,6 +106,7 @@ for _name, _what in (
         f"Bytes of {_what} that may wait to be done as one: larger buffers, fewer steps and less code. 0: none waits.",
         read_by=_MERGE,
         minimum=0,
+        maximum=MOST_BYTES,
     )
 option(
     "optimizations.minimum_remote_tensor_size",
@@ -111,6 +115,7 @@ option(
     "Bytes from which a tensor may be kept in remote memory.",
     read_by="engine/passes/offload.py",
     minimum=0,
+    maximum=MOST_BYTES,
 )
 option(
     "optimizations.merge_remote_buffers",
@@ -133,6 +138,7 @@ option(
     "Rows of the blocks that a triangular solve works on, each on one tile; 0: 128.",
     read_by=_EXPAND,
     minimum=0,
+    maximum=MOST_COUNT,
 )
 option(
     "optimizations.cholesky_block_size",
@@ -141,6 +147,7 @@ option(
     "Rows of the blocks that a Cholesky factorisation works on, each on one tile; 0: 128.",
     read_by=_EXPAND,
     minimum=0,
+    maximum=MOST_COUNT,
 )
 option(
     "optimizations.enable_fast_math",
@@ -172,6 +179,7 @@ option(
     "Operations that LOOK_AHEAD looks past a decision; its search grows fast with it.",
     read_by=_SCHEDULE,
     minimum=1,
+    maximum=MOST_COUNT,
 )
 option(
     "scheduling.maximum_scheduler_search_space_size",
@@ -180,4 +188,5 @@ option(
     "Orders that LOOK_AHEAD compares at most.",
     read_by=_SCHEDULE,
     minimum=1,
+    maximum=MOST_COUNT,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.base.whole import MOST_COUNT
 from workbench.engine.options.declaration import category, option
 from workbench.engine.options.enums import (
     DeviceConnectionType,
@@ -91,6 +92,7 @@ option(
     many=True,
     read_by=_FROZEN,
     minimum=0,
+    maximum=MOST_COUNT,
 )
 
 option(
@@ -154,6 +156,8 @@ for _name, _what in (
         _what,
         effect="recorded",
         reason="all replicas are modelled in this process",
+        minimum=0,
+        maximum=MOST_COUNT,
     )
 
 for _name, _what in (
@@ -305,6 +309,7 @@ option(
     kind="argument",
     read_by="engine/lower/lower.py",
     minimum=0,
+    maximum=MOST_COUNT,
     many=True,
 )
 option(
@@ -335,6 +340,7 @@ option(
     kind="argument",
     read_by="executable/request.py",
     minimum=1,
+    maximum=MOST_COUNT,
     form_label="gradient accumulation",
     form_place=9,
 )

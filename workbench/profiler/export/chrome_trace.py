@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.base.arrays import ceil_div
 from workbench.base.files import whole_file
-from workbench.base.whole import whole
+from workbench.base.whole import MOST_COUNT, whole
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import export
@@ -37,7 +37,7 @@ def to_chrome_trace(
     are written, all if not given; an `InputError` before anything is written if they fill more than 20 files.
     """
     first = Path(path)
-    events_per_file = whole("events_per_file", events_per_file, most=2**31 - 1)
+    events_per_file = whole("events_per_file", events_per_file, most=MOST_COUNT)
     window = _window_of(profile, events_per_file, cycles_from, cycles_to)
     events = _events(profile, *window)
     written: list[Path] = []

@@ -17,7 +17,7 @@ import numpy as np
 
 from workbench.base.text import short
 from workbench.base.units import things_text
-from workbench.base.whole import MOST_TURNS, whole
+from workbench.base.whole import MOST_COUNT, MOST_TURNS, whole
 from workbench.errors import CallError, InputError, UnsupportedError, WorkbenchError
 from workbench.ipu.keras._execution.data import batches
 from workbench.tf._graph.convert import check_depth as check_nesting
@@ -55,7 +55,7 @@ class Model:
     def _begin(self, count: Any, replaced: Any) -> None:
         """What every class asks of its scope and its arguments, before anything is made."""
         name = f"ipu.keras.{type(self).__name__}"
-        whole("gradient_accumulation_count", count, most=2**31 - 1)
+        whole("gradient_accumulation_count", count, most=MOST_COUNT)
         if not isinstance(replaced, bool):
             raise InputError(f"layer_replacement is {short(replaced)}", expected="True or False")
         if replaced:

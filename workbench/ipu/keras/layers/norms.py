@@ -10,7 +10,7 @@ from keras import ops
 
 from workbench.base.text import short
 from workbench.base.units import things_text
-from workbench.base.whole import whole
+from workbench.base.whole import MOST_COUNT, whole
 from workbench.errors import InputError
 from workbench.ipu.keras.layers._given import Layer, check, for_keras, initializer
 from workbench.tf._graph.dtypes import DTYPES, given_type
@@ -126,7 +126,7 @@ class GroupNormalization(_Norm):
         trainable: bool = True,
         name: str | None = None,
     ) -> None:
-        whole("groups", groups, most=2**31 - 1)
+        whole("groups", groups, most=MOST_COUNT)
         check(channels_axis=channels_axis, strided_channel_grouping=strided_channel_grouping)
         super().__init__(
             dtype, center, scale, epsilon, beta_initializer, gamma_initializer, trainable=trainable, name=name
