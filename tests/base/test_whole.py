@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workbench.base.whole import whole
+from workbench.base.whole import count, whole
 from workbench.errors import InputError
 
 
@@ -24,10 +24,14 @@ def test_others_are_refused_by_name(value: Any) -> None:
     assert str(caught.value) == f"it is {value!r}. Expected: a whole number of at least 1 and at most 4."
 
 
-def test_without_an_upper_end_it_is_that_of_64_bits_which_is_told_only_beyond_it() -> None:
-    """10**30 of anything was taken, and then ran over in an array or never ended."""
-    assert whole("it", 2**63 - 1) == 2**63 - 1
-    with pytest.raises(InputError, match=rf"it is {10**30}\. .* of at least 1 and at most {2**63 - 1}\.$"):
-        whole("it", 10**30)
-    with pytest.raises(InputError, match=r"it is 0\. .* of at least 1\.$"):
-        whole("it", 0)
+def test_without_an_upper_end() -> None:
+    assert whole("it", 2**80) == 2**80
+
+
+def test_a_count_ends_where_31_bits_do_which_is_told_only_beyond_it() -> None:
+    """10**30 samples or steps were taken, and then ran over in an array or never ended."""
+    assert count("it", np.int64(2**31 - 1)) == 2**31 - 1
+    with pytest.raises(InputError, match=r"^it is 2147483648\. .* of at least 1 and at most 2147483647\.$"):
+        count("it", 2**31)
+    with pytest.raises(InputError, match=r"^it is 0\. .* of at least 1\.$"):
+        count("it", 0)

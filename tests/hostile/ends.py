@@ -186,7 +186,7 @@ OF_OPTIONS: Mapping[str, str] = {
     **dict.fromkeys(("compilation_poplar_options", "gcl_poplar_options"), "dict"),  # any key goes on to the SDK
     **dict.fromkeys(("auto_select_ipus", "select_ipus"), "zero|empty list"),  # as many as the system has
     **dict.fromkeys(("device_connection.version", "ipu_model.version"), "empty text"),  # one of their choices
-    "experimental.multi_replica_distribution.process_count": "zero|past 64 bits|10**18",  # above the index, 0
+    "experimental.multi_replica_distribution.process_count": "zero",  # above the index, 0
     "io_tiles.place_ops_on_io_tiles": "",  # where there are some
     "io_tiles.available_memory_proportion": "",  # a float, as the SDK's
 }

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from numbers import Integral
 from typing import Any
 
 from workbench.base.text import meant, short
-from workbench.base.whole import MOST_COUNT, MOST_TURNS, whole
+from workbench.base.whole import MOST_TURNS, count, whole
 from workbench.errors import InputError
 
 MODES = ("training", "inference")
@@ -25,8 +24,7 @@ def _mode(name: str, value: Any) -> str | None:
 
 
 def _whole(name: str, value: Any) -> int:
-    beyond = isinstance(value, Integral) and int(value) > MOST_COUNT  # the bound is of use to these alone
-    return whole(name, value, most=MOST_COUNT if beyond else None)
+    return count(name, value)
 
 
 def _whole_or_none(name: str, value: Any) -> int | None:
@@ -54,7 +52,7 @@ def _stages(name: str, value: Any) -> Any:
     held = getattr(value, "stages", None)  # those of a split
     found = _several(name, held if isinstance(held, list | tuple) else value, example)
     try:
-        return [each if isinstance(each, str | bool) else whole("a stage", each, least=0) for each in found]
+        return [each if isinstance(each, str | bool) else count("a stage", each, least=0) for each in found]
     except InputError as error:
         todo = f"write {name}=[0, 0, 1], a stage for each layer, or the names of the layers to cut after"
         raise InputError(error.what, expected=error.expected, todo=todo) from None
@@ -76,7 +74,7 @@ def several_inputs(value: Any) -> tuple[Any, ...]:
 def _devices(name: str, value: Any) -> tuple[int, ...] | None:
     if value is None:
         return None
-    return tuple(whole(f"an IPU in {name}", each, least=0) for each in _several(name, value, "[0, 1]"))
+    return tuple(count(f"an IPU in {name}", each, least=0) for each in _several(name, value, "[0, 1]"))
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:

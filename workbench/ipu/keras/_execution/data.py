@@ -16,7 +16,7 @@ import numpy as np
 
 from workbench.base.dtypes import NARROWED
 from workbench.base.units import plural, things_text
-from workbench.base.whole import whole
+from workbench.base.whole import count
 from workbench.engine.frontends.trace.jaxpr import KerasDataAdapter, keras_adapter
 from workbench.errors import InputError
 from workbench.ipu._feeds import FeedError, types_of
@@ -106,7 +106,7 @@ def batches(
     if isinstance(x, Batches):
         return x
     if batch_size is not None:
-        batch_size = whole("batch_size", batch_size)
+        batch_size = count("batch_size", batch_size)
     if inspect.isgenerator(x) or inspect.isgeneratorfunction(x):
         raise InputError(
             "the data are a Python generator, which a program on the IPU cannot begin again",

@@ -14,7 +14,7 @@ from typing import Any
 import keras
 
 from workbench.base.units import plural
-from workbench.base.whole import whole
+from workbench.base.whole import count
 from workbench.engine.frontends.step.losses import check_scale
 from workbench.engine.frontends.step.own_step import check_step
 from workbench.engine.frontends.trace.jaxpr import FunctionalModel
@@ -233,7 +233,7 @@ class ModelExtension(PipelinedExtension):
         self._keras.compile(*args, **kwargs)
 
     def _checked_steps(self, steps: Any) -> int:
-        return whole(f"steps_per_execution of the model {self.name!r}", steps)
+        return count(f"steps_per_execution of the model {self.name!r}", steps)
 
     def fit(
         self,
@@ -262,7 +262,7 @@ class ModelExtension(PipelinedExtension):
         """
         _given("fit", x)
         if validation_batch_size is not None:
-            whole("validation_batch_size", validation_batch_size)
+            count("validation_batch_size", validation_batch_size)
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = split_off((x, y, sample_weight), validation_split)
         data = batches(

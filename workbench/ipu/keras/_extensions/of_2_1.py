@@ -17,7 +17,7 @@ import numpy as np
 
 from workbench.base.text import short
 from workbench.base.units import things_text
-from workbench.base.whole import MOST_COUNT, MOST_TURNS, whole
+from workbench.base.whole import MOST_COUNT, MOST_TURNS, count, whole
 from workbench.errors import CallError, InputError, UnsupportedError, WorkbenchError
 from workbench.ipu.keras._execution.data import batches
 from workbench.tf._graph.convert import check_depth as check_nesting
@@ -196,7 +196,7 @@ class Model:
             self._depth = depth
         if isinstance(data[0], Dataset | keras.utils.PyDataset) or inspect.isgenerator(data[0]):
             return batch_size, data
-        size = _BATCH_SIZE if batch_size is None else int(whole("batch_size", batch_size))
+        size = _BATCH_SIZE if batch_size is None else count("batch_size", batch_size)
         samples = _samples(data)
         if len(data) > 1 and self._model.loss is not None and not jax.tree_util.tree_leaves(data[1]):
             raise InputError(f"y is {short(data[1])}, and the model has a loss", expected="what it is held against")
@@ -217,7 +217,7 @@ class Model:
         if steps is None:
             raise InputError("nobody can tell how many batches the data have", todo=f"give {called}")
         found = whole(called, steps, most=MOST_TURNS)
-        run = found if of_run is None else whole("steps_per_run", of_run)
+        run = found if of_run is None else count("steps_per_run", of_run)
         if found % run:
             raise InputError(f"steps_per_run is {run}, and {called} {found}", expected=f"a divisor of {found}")
         if self._model.steps_per_execution != run * of_step:
@@ -283,7 +283,7 @@ class PipelineModel(Model):
         self._begin(gradient_accumulation_count, layer_replacement)
         options = {
             "gradient_accumulation_dtype": gradient_accumulation_dtype,
-            "batch_serialization_iterations": whole("batch_serialization_iterations", batch_serialization_iterations),
+            "batch_serialization_iterations": count("batch_serialization_iterations", batch_serialization_iterations),
             "pipeline_schedule": pipeline_schedule,
             "recomputation_mode": recomputation_mode,
             "forward_propagation_stages_poplar_options": forward_propagation_stages_poplar_options,
