@@ -12,6 +12,7 @@ from workbench.base.checked import bound, checked
 from workbench.engine.target import Target, target, targets
 from workbench.errors import InputError
 from workbench.executable import Executable, Progress, compile_and_write, compile_request, make_request
+from workbench.executable.compile import check_progress
 from workbench.executable.sources import check_layered, check_source, made_by_hand
 from workbench.executable.values import BY_PLACE, WAYS, check_names, several_inputs
 from workbench.profiler.advice.compare import Comparison, compare
@@ -93,6 +94,7 @@ def compile(
         trip_counts=trip_counts,
         execution_profile=execution_profile,
     )
+    check_progress(progress)
     return _write_found(request, progress) if found else compile_and_write(request, progress)
 
 
@@ -256,6 +258,7 @@ def compare_schedules(
             todo="give those to compare as schedules=, and leave pipeline_schedule out",
         )
     progress = arguments.pop("progress", None)
+    check_progress(progress)
     if (found := _is_auto(arguments.get("stages"))) and ipus is None:
         raise InputError("stages is 'auto', and ipus is not given", todo="give ipus=, the number of stages to find")
     asked = {"mode": "training", **arguments, **({"stages": None} if found else {})}

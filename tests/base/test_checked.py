@@ -37,6 +37,26 @@ def taken(
     return dict(locals())
 
 
+class OfTwo:
+    def __call__(self, phase: str, done: int) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("value", "takes"),
+    [(lambda: None, "()"), (lambda one, two: None, "(one, two)"), (OfTwo(), "(phase, done)"), (OfTwo, "()")],
+)
+def test_a_function_that_cannot_be_called_as_it_will_be_is_refused_before_it_is(value: Any, takes: str) -> None:
+    """Python's own TypeError came in the middle of a compile, from lines of ours."""
+    with pytest.raises(InputError) as caught:
+        taken(hear=value)
+    assert str(caught.value).endswith(f", which takes {takes}. Expected: a function of one argument or None.")
+
+
+@pytest.mark.parametrize("value", [print, [].append, lambda *all: None, lambda one, two=2: None, int, max])
+def test_a_function_that_can_be_called_as_it_will_be_or_does_not_say(value: Any) -> None:
+    assert taken(hear=value)["hear"] is value
+
+
 @pytest.mark.parametrize(
     ("name", "value", "plain"),
     [
@@ -78,7 +98,7 @@ def test_a_value_of_the_kind_comes_as_a_plain_one(name: str, value: Any, plain: 
         ("names", ["a", 1], "names is ['a', 1]. Expected: a list, each text."),
         ("table", [1], "table is [1]. Expected: a mapping or None."),
         ("held", 3, "held is 3. Expected: a Held or None."),
-        ("hear", "bar", "hear is 'bar'. Expected: a function or None."),
+        ("hear", "bar", "hear is 'bar'. Expected: a function of one argument or None."),
     ],
 )
 def test_another_kind_is_refused_by_name(name: str, value: Any, told: str) -> None:

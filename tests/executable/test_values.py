@@ -72,6 +72,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"recomputation": "Twice"}, "recomputation is 'Twice'. Expected: True, False, or one of: 'Auto',"),
     ({"execution_profile": "all"}, "execution_profile is 'all'. Expected: one of:"),
     ({"progress": "bar"}, "progress is 'bar'. Expected: a function of the name of a phase."),
+    ({"progress": lambda: None}, "progress is <function "),  # was Python's own TypeError at the first phase
     ({"options": {}}, "wb.profile has no argument 'options'. Expected: any of: config,"),
     ({"batchsize": 4}, "wb.profile has no argument 'batchsize'."),
     ({"inputs": KIND}, "wb.profile has no argument 'inputs'."),

@@ -139,8 +139,21 @@ def checked_methods(made: type[Any]) -> type[Any]:
 def _read(name: str, kind: Kind, value: Any) -> Any:
     try:
         return kind.read(value)
-    except TypeError:
-        raise InputError(f"{name} is {short(value)}", expected=kind.words) from None
+    except TypeError as error:
+        why = f", which {error}" if isinstance(error, _OtherArguments) else ""
+        raise InputError(f"{name} is {short(value)}{why}", expected=kind.words) from None
+
+
+class _OtherArguments(TypeError):
+    """A function cannot be called with as many arguments as it will be; its text says what it takes."""
+
+
+def heard(name: str, value: Any, words: str, count: int = 1) -> Any:
+    """A function that will be called with so many arguments by place; an `InputError` for what cannot be, before it is.
+
+    `words`: what it is expected to be. A function that does not say what it takes, as some of C, is believed.
+    """
+    return _read(name, Kind(words, functools.partial(_function, count)), value)
 
 
 def _kinds(function: Callable[..., Any], signature: inspect.Signature) -> dict[str, Kind]:
@@ -171,7 +184,7 @@ def _kind(node: ast.expr, known: Mapping[str, Any]) -> Kind | None:
             return Kind(_with_article(named.__name__), functools.partial(_instance, named))
         if get_origin(named) is Literal:
             return _choice(get_args(named))
-        return _FUNCTION if get_origin(named) is Callable else None
+        return _function_of(get_args(named)[0]) if get_origin(named) is Callable else None
     return None
 
 
@@ -184,7 +197,8 @@ def _of_several(name: str, inside: ast.expr, known: Mapping[str, Any]) -> Kind |
     if name == "Literal":
         return _choice(ast.literal_eval(inside if isinstance(inside, ast.Tuple) else ast.Tuple([inside], ast.Load())))
     if name == "Callable":
-        return _FUNCTION
+        taken = inside.elts[0] if isinstance(inside, ast.Tuple) and inside.elts else None
+        return _function_of(taken.elts if isinstance(taken, ast.List) else None)
     if name in ("Mapping", "dict"):
         return Kind("a mapping", functools.partial(_instance, Mapping))
     if name in ("Sequence", "list"):
@@ -202,12 +216,13 @@ def _any_of(kinds: Sequence[Kind | None]) -> Kind | None:
         asked.remove(_PLAIN["str"])
 
     def read(value: Any) -> Any:
+        why = TypeError()
         for each in asked:
             try:
                 return each.read(value)
-            except TypeError:
-                continue
-        raise TypeError
+            except TypeError as error:
+                why = error if isinstance(error, _OtherArguments) else why
+        raise why
 
     return Kind(" or ".join(dict.fromkeys(each.words for each in asked)), read)
 
@@ -261,9 +276,30 @@ def _path(value: Any) -> Any:
     return value
 
 
-def _function(value: Any) -> Any:
+def _function_of(taken: Any) -> Kind:
+    """A function; of as many arguments as `taken` lists, where it is a list."""
+    if not isinstance(taken, list):
+        return Kind("a function", functools.partial(_function, None))
+    count = len(taken)
+    words = f"a function of {_NUMBERS.get(count, count)} argument{'' if count == 1 else 's'}"
+    return Kind(words, functools.partial(_function, count))
+
+
+_NUMBERS: Mapping[int, str] = {0: "no", 1: "one", 2: "two", 3: "three"}
+
+
+def _function(count: int | None, value: Any) -> Any:
     if not callable(value):
         raise TypeError
+    try:
+        signature = None if count is None else inspect.signature(value)
+    except (TypeError, ValueError):  # one that does not say what it takes
+        return value
+    if signature is not None:
+        try:
+            signature.bind(*range(count or 0))
+        except TypeError:
+            raise _OtherArguments(f"takes {_as_typed(signature, 0)}") from None
     return value
 
 
@@ -274,7 +310,6 @@ def _none(value: Any) -> None:
 
 _NOTHING = Kind("None", _none)
 _ANYTHING = Kind("anything", lambda value: value)
-_FUNCTION = Kind("a function", _function)
 _PLAIN: Mapping[str, Kind] = {
     "int": Kind("a whole number", _whole),
     "float": Kind("a number", _number),
@@ -283,4 +318,4 @@ _PLAIN: Mapping[str, Kind] = {
     "Path": Kind("a path", _path),
 }
 
-__all__ = ["as_annotated", "bound", "called", "checked", "checked_methods"]
+__all__ = ["as_annotated", "bound", "called", "checked", "checked_methods", "heard"]

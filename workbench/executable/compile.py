@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from workbench.base.checked import heard
 from workbench.base.collection import paused_collection
 from workbench.base.units import bytes_text, things_text
 from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure, plan_ahead
@@ -45,6 +46,12 @@ PHASES = (
 Progress = Callable[[str], None]
 
 
+def check_progress(progress: Any) -> None:
+    """An `InputError` for what cannot be told the name of a phase, before a compile gets as far as its first."""
+    if progress is not None:
+        heard("progress", progress, "a function of the name of a phase")
+
+
 @paused_collection()
 def compile_request(request: Request, progress: Progress | None = None, like: Executable | None = None) -> Executable:
     """Trace and compile; an exception raised by `progress` stops the compile with nothing kept.
@@ -52,8 +59,7 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
     `like`: an executable whose trace, and graph after the passes, are taken where the request asks for the same ones;
     what one of its kin has made wholly is taken over from that.
     """
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress is {progress!r}", expected="a function of the name of a phase")
+    check_progress(progress)
     check_source(request)
     listener = progress or (lambda phase: None)
     if made_by_hand(request.source):
