@@ -162,3 +162,54 @@ def test_a_step_is_given_targets_as_the_example_holds_them() -> None:
     assert [name for name in steps.name if name.startswith("y")] == ["y[0]/from_host", "y[1]/from_host"]
     expected = two_targets().fit(X, targets, batch_size=4, verbose=0).history["apart"]
     assert [executable.run(X, targets)["apart"]] == pytest.approx(expected, abs=1e-6)
+
+
+class OfTwins(Flattened):
+    """Its targets are two arrays, which nothing but its own line says."""
+
+    def train_step(self, state: Any, data: Any) -> Any:
+        x, (one, other) = data
+        return super().train_step(state, (x, one + other))
+
+
+class OfWeights(Flattened):
+    def train_step(self, state: Any, data: Any) -> Any:
+        x, y, _ = data
+        return super().train_step(state, (x, y))
+
+
+class OfNothing(Flattened):
+    def train_step(self, state: Any, data: Any) -> Any:
+        one, _ = self.layers[:1]
+        return super().train_step(state, (*data, one))
+
+
+def built(kind: Any) -> Any:
+    model = kind()
+    model(X)
+    model.compile(optimizer="sgd")
+    return model
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "counted"),
+    [
+        (OfTwins, "x, (one, other) = data", "too many values to unpack (expected 2)"),
+        (OfWeights, "x, y, _ = data", "not enough values to unpack (expected 3, got 2)"),
+    ],
+)
+def test_a_step_that_takes_apart_another_batch_is_told_what_it_is_given(kind: Any, line: str, counted: str) -> None:
+    """Python's own ValueError said nothing of what stood for the targets, nor of what to pass."""
+    with pytest.raises(InputError) as caught:
+        wb.compile(built(kind), batch_size=4, mode="training", target=MACHINE)
+    assert f"takes its batch apart by `{line}`, which ended in: {counted}; " in str(caught.value)
+    assert "the batch is (x float32(4, 6), y float32(4, 3)). " in str(caught.value)
+    assert "wb.compile(model, x, y)" in caught.value.todo
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_such_a_step_compiles_with_an_example_and_other_mistakes_of_it_stay_as_they_are() -> None:
+    executable = wb.compile(built(OfTwins), X, (Y, Y), mode="training", target=MACHINE)
+    assert executable.run(X, (Y, Y))["loss"] > 0
+    with pytest.raises(ValueError, match=r"^not enough values to unpack \(expected 2, got 1\)"):
+        wb.compile(built(OfNothing), batch_size=4, mode="training", target=MACHINE)

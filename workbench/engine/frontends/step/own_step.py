@@ -7,6 +7,8 @@ logs and the new lists back.
 from __future__ import annotations
 
 import inspect
+import re
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -76,6 +78,41 @@ def _named_updates(optimizer: Any) -> Iterator[None]:
         object.__delattr__(optimizer, "stateless_apply")
 
 
+def _stepped(model: Any, state: Any, data: tuple[Any, ...]) -> Any:
+    """What the step returns; an `InputError` with the line where it takes another batch apart than it is given."""
+    try:
+        return model.train_step(state, data)
+    except (TypeError, ValueError) as error:
+        if "unpack" not in str(error) or not (line := _line_with(error, data)):
+            raise
+        given = ", ".join(
+            f"{name} {_types(each)}" for name, each in zip(("x", "y", "sample_weight"), data, strict=False)
+        )
+        raise InputError(
+            f"the train_step of {model.name!r} takes its batch apart by `{line}`, which ended in: {error}; "
+            f"the batch is ({given}{',' if len(data) == 1 else ''})",
+            expected="an example of targets where the step reads others than one like each output; sample weights are "
+            "in a batch only where a run is given them",
+            todo="compile with an example of the targets as the step takes them apart, wb.compile(model, x, y), or "
+            "write x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)",
+        ) from error
+
+
+def _line_with(error: Exception, data: tuple[Any, ...]) -> str:
+    """The line an error left from, where it names the batch or one of its parts; "" where it is about others."""
+    links = list(traceback.walk_tb(error.__traceback__))
+    line = traceback.extract_tb(error.__traceback__)[-1].line or ""
+    held = links[-1][0].f_locals
+    names = [name for name, value in held.items() if any(value is each for each in (data, *data))]
+    return line if any(re.search(rf"\b{re.escape(name)}\b", line) for name in names) else ""
+
+
+def _types(tree: Any) -> str:
+    """The arrays in a part of a batch, in its structure: `float32(4, 3)`."""
+    texts = [f"{each.dtype}{tuple(each.shape)}" for each in keras.tree.flatten(tree)]
+    return texts[0] if not keras.tree.is_nested(tree) and texts else f"[{', '.join(texts)}]"
+
+
 def own_step(
     model: Any, trainable: Sequence[Any], state: Sequence[Any], slots: Sequence[Any], data: Sequence[Any]
 ) -> tuple[dict[str, Any], tuple[list[Any], list[Any], list[Any]]]:
@@ -85,7 +122,7 @@ def own_step(
     """
     metrics = [jax.numpy.zeros(v.shape, v.dtype) for v in model.metrics_variables]
     with _named_updates(model.optimizer):
-        logs, new = model.train_step((list(trainable), list(state), list(slots), metrics), tuple(data))
+        logs, new = _stepped(model, (list(trainable), list(state), list(slots), metrics), tuple(data))
     if not isinstance(logs, dict) or not logs:
         raise InputError(
             f"the train_step of {model.name!r} returned {logs!r} as logs",
