@@ -171,3 +171,22 @@ def test_targets_of_another_shape_are_compiled_for_by_an_example() -> None:
         "example of what you have: wb.compile(model, x, y)."
     )
     assert Runner(trace_keras(aligned, inputs=(x, y))).run(x, y)["loss"] > 0
+
+
+def test_the_size_of_targets_that_the_output_does_not_say_is_assumed_aloud() -> None:
+    """CTC takes labels of any length: how many a sample has decides memory and cycles, and was chosen in silence."""
+    model = keras.Sequential([keras.Input((10, 6)), keras.layers.Dense(5)])
+    model.compile(optimizer="sgd", loss="ctc")
+    (said,) = [each for each in trace_keras(model, 4).assumptions if each.startswith("targets: ")]
+    assert said.startswith("targets: y is int32[4,10], as long as the output, because no example was given ")
+    exemplified = trace_keras(model, inputs=(np.zeros((4, 10, 6), "float32"), np.zeros((4, 3), "int32")))
+    assert [each for each in exemplified.assumptions if each.startswith("targets: ")] == []
+    assert exemplified.specs[-1].shape == (4, 3)
+
+
+@pytest.mark.parametrize("loss", ["mse", "categorical_crossentropy", "sparse_categorical_crossentropy", "dice"])
+@pytest.mark.parametrize("shape", [(10, 6), (10, 1), (6,), (1,)])
+def test_the_size_of_other_targets_is_that_of_the_output(loss: str, shape: tuple[int, ...]) -> None:
+    model = keras.Sequential([keras.Input(shape), keras.layers.Dense(shape[-1])])
+    model.compile(optimizer="sgd", loss=loss)
+    assert [each for each in trace_keras(model, 4).assumptions if each.startswith("targets: ")] == []

@@ -330,6 +330,19 @@ def target_spec(loss: Any, output: ArraySpec, name: str = "y") -> ArraySpec:
     return classes
 
 
+def is_open(loss: Any, target: ArraySpec, output: ArraySpec) -> bool:
+    """Whether a loss takes targets of another size too, as CTC does, so that the output does not say which they have.
+
+    A size of 1 is left alone: what is compared with it is repeated to any.
+    """
+    for axis, size in enumerate(target.shape[1:], 1):
+        other = size + 1 if size < 3 else size - 1
+        shape = (*target.shape[:axis], other, *target.shape[axis + 1 :])
+        if loss is not None and size > 1 and _compares(loss, replace(target, shape=shape), output):
+            return True
+    return False
+
+
 def check_target(loss: Any, target: ArraySpec, output: ArraySpec) -> None:
     """An `InputError` that names both shapes where a loss cannot compare the target that was given with the output.
 

@@ -227,7 +227,8 @@ def prepare(
         if not built.targets:
             recipe = _of_inputs_alone(recipe, built, variables, specs)
         built = with_targets(built, recipe)
-        targets = target_specs(built, recipe, size)
+        targets, assumed = target_specs(built, recipe, size)
+        recipe = replace(recipe, assumptions=(*recipe.assumptions, *assumed))
         specs += targets
         roles += ["target"] * len(targets)
     described = describe_variables(built.model, variables)

@@ -12,9 +12,14 @@ from workbench.base.units import things_text
 from workbench.engine.frontends.describe.checks import known_shape
 from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.engine.frontends.step.building import Built
-from workbench.engine.frontends.step.losses import Recipe, check_target, target_spec
+from workbench.engine.frontends.step.losses import Recipe, check_target, is_open, target_spec
 from workbench.engine.frontends.step.without_loss import has_own_loss
 from workbench.errors import InputError
+
+ASSUMED_SIZE = (
+    "targets: {0.name} is {0}, as long as the output, because no example was given and the loss takes other sizes too; "
+    "wb.compile(model, x, y) takes those of y"
+)
 
 
 def with_targets(built: Built, recipe: Recipe) -> Built:
@@ -59,13 +64,13 @@ def _with_metrics(built: Built) -> set[str]:
     return found
 
 
-def target_specs(built: Built, recipe: Recipe, batch_size: int) -> list[ArraySpec]:
-    """The targets: like the examples that were given, else as the losses take them.
+def target_specs(built: Built, recipe: Recipe, batch_size: int) -> tuple[list[ArraySpec], list[str]]:
+    """The targets: like the examples that were given, else as the losses take them; and what was assumed of those.
 
     Errors: `InputError` for examples that are not one for each, or that a loss cannot compare with its output.
     """
     if not built.targets and not recipe.targets:
-        return []
+        return [], []
     several = len(built.outputs) > 1
     compared = built.compared or [True] * len(built.outputs)
     outputs = list(itertools.compress(built.outputs, compared))
@@ -74,17 +79,20 @@ def target_specs(built: Built, recipe: Recipe, batch_size: int) -> list[ArraySpe
     if built.targets and len(built.targets) != len(names):
         if not _by_its_own(built, recipe):
             raise _other_targets(built, names)
-        return [_like(each, f"y[{place}]", batch_size) for place, each in enumerate(built.targets)]
+        return [_like(each, f"y[{place}]", batch_size) for place, each in enumerate(built.targets)], []
     if built.targets:
         targets = [_like(each, name, batch_size) for each, name in zip(built.targets, names, strict=True)]
         if not recipe.own_step:
             _check_targets(losses, targets, outputs)
-        return targets
-    specs = []
+        return targets, []
+    specs, assumed = [], []
     for loss, label, (_, shape, dtype) in zip(losses, names, outputs, strict=True):
         output = ArraySpec(name=label, shape=known_shape("the output", (None, *shape[1:]), batch_size), dtype=dtype)
-        specs.append(target_spec(loss, output, label))
-    return specs
+        target = target_spec(loss, output, label)
+        specs.append(target)
+        if not _by_its_own(built, recipe) and is_open(loss, target, output):  # else the sentence of its own says it
+            assumed.append(ASSUMED_SIZE.format(target))
+    return specs, assumed
 
 
 def _like(example: ArraySpec, name: str, batch_size: int) -> ArraySpec:
