@@ -100,29 +100,51 @@ def test_an_optimizer_that_ties_stages_together_is_named_where_they_are_on_sever
     assert compiled(optimizer=keras.optimizers.SGD(0.1), **given).profile.ipus == 2
 
 
-@pytest.mark.parametrize("precision", [None, "mixed_float16"])
-def test_mixed_precision_is_pipelined_by_what_the_refusal_says(precision: str | None) -> None:
+def in_two_stages(policy: str | None, **compiled: Any) -> Any:
+    import keras
+
+    source = keras.Input((6,))
+    hidden = keras.layers.Dense(5, "relu", name="hidden", dtype=policy)(source)
+    made = keras.Model(source, keras.layers.Dense(3, name="last", dtype=policy)(hidden))
+    made.dtype_policy = keras.dtype_policies.get(policy or "float32")
+    made.compile("sgd", "mse", **compiled)
+    return made
+
+
+HALVED: dict[str, Any] = {"stages": ["hidden"], "gradient_accumulation_steps": 4, "batch_size": 2}
+
+
+def test_mixed_precision_is_pipelined_by_what_the_refusal_says() -> None:
     """Keras wraps the optimizer of a mixed model unasked: who named no LossScaleOptimizer is told what to do."""
     import keras
 
-    def model(**compiled: Any) -> Any:
-        policy = None if precision else "mixed_float16"
-        source = keras.Input((6,))
-        hidden = keras.layers.Dense(5, "relu", name="hidden", dtype=policy)(source)
-        made = keras.Model(source, keras.layers.Dense(3, name="last", dtype=policy)(hidden))
-        made.dtype_policy = keras.dtype_policies.get(policy or "float32")
-        made.compile("sgd", "mse", **compiled)
-        return made
-
-    given: dict[str, Any] = {"stages": ["hidden"], "gradient_accumulation_steps": 4, "batch_size": 2}
-    given |= {"precision": precision}
     with pytest.raises(
         InputError, match=r"give optimizer= here, or compile a mixed model with auto_scale_loss=False\)"
     ):
-        wb.compile(model(), **given)
-    assert wb.compile(model(), optimizer=keras.optimizers.SGD(0.1), **given).profile.ipus == 2
-    if precision is None:  # a copy in another precision is compiled as Keras remembers it, which forgets this one
-        assert wb.compile(model(auto_scale_loss=False), **given).profile.ipus == 2
+        wb.compile(in_two_stages("mixed_float16"), **HALVED)
+    given = {**HALVED, "optimizer": keras.optimizers.SGD(0.1)}
+    assert wb.compile(in_two_stages("mixed_float16"), **given).profile.ipus == 2
+    unscaled = wb.compile(in_two_stages("mixed_float16", auto_scale_loss=False), **HALVED).profile
+    assert unscaled.ipus == 2
+    assert not [each for each in unscaled.assumptions if each.startswith("optimizer: ")]  # it is known
+
+
+def test_a_copy_in_mixed_precision_is_pipelined_without_the_scaling_that_nobody_asked_for() -> None:
+    """Keras forgets auto_scale_loss, and what it does unless told otherwise cannot be cut into stages."""
+    import keras
+
+    given = {**HALVED, "precision": "mixed_float16"}
+    for compiled in ({}, {"auto_scale_loss": False}):
+        profile = wb.compile(in_two_stages(None, **compiled), **given).profile
+        assert profile.ipus == 2
+        (said,) = [each for each in profile.assumptions if each.startswith("optimizer: ")]
+        assert said.startswith("optimizer: without the LossScaleOptimizer that Keras puts around that of a mixed")
+    own = wb.compile(in_two_stages(None), optimizer=keras.optimizers.SGD(0.1), **given).profile
+    assert not [each for each in own.assumptions if each.startswith("optimizer: ")]
+    scaling = in_two_stages(None)
+    scaling.compile(keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1)), "mse")
+    with pytest.raises(InputError, match="the optimizer ties the updates together"):
+        wb.compile(scaling, **given)
 
 
 def test_checkpoints_under_grouped_choose_the_mode_they_work_in() -> None:

@@ -74,7 +74,14 @@ def trace_keras(
     steps, copies = check_steps(gradient_accumulation_steps), check_replicas(replicas)
     with paused_collection():
         prepared = prepare(
-            model, batch_size=batch_size, mode=mode, optimizer=optimizer, loss=loss, precision=precision, inputs=inputs
+            model,
+            batch_size=batch_size,
+            mode=mode,
+            optimizer=optimizer,
+            loss=loss,
+            precision=precision,
+            inputs=inputs,
+            staged=stages is not None,
         )
         start_for(tuple(weight.shape) for weight in prepared.model.weights)
         members = check_members(norm_members, copies, staged=stages is not None or steps > 1)

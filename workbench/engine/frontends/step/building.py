@@ -71,11 +71,17 @@ class Built:
 
 
 def build(
-    source: Any, *, precision: str | None = None, inputs: Sequence[Any] = (), batch_size: int | None = None
+    source: Any,
+    *,
+    precision: str | None = None,
+    inputs: Sequence[Any] = (),
+    batch_size: int | None = None,
+    scaled: bool = True,
 ) -> Built:
     """Build what `source` names; a live model in another precision is copied, one that is not built is built.
 
-    `batch_size` is that of a model that was only called, or told its shape: its calls may have any.
+    `batch_size` is that of a model that was only called, or told its shape: its calls may have any. `scaled`: a copy
+    is compiled with Keras' own scaling of the loss, where Keras would.
     """
     check_precision(precision)
     if isinstance(source, str):
@@ -97,7 +103,7 @@ def build(
             _build_by_example(source, inputs)
         check_model(source)
         origin = source
-        model, said = in_precision(source, precision) if precision else (source, ())
+        model, said = in_precision(source, precision, scaled=scaled) if precision else (source, ())
         assumptions += said
         if model.compiled and not has_own_step(model):
             origin = model  # the copy is compiled as it was

@@ -28,7 +28,7 @@ from workbench.errors import InputError
 NAMED = 5  # layers named in one sentence
 
 
-def in_precision(model: Any, precision: str) -> tuple[Any, tuple[str, ...]]:
+def in_precision(model: Any, precision: str, *, scaled: bool = True) -> tuple[Any, tuple[str, ...]]:
     """The model in another precision, with its weights and compiled alike; and the sentences that say so.
 
     It is the model itself when every layer has that precision or another policy of its own.
@@ -36,7 +36,7 @@ def in_precision(model: Any, precision: str) -> tuple[Any, tuple[str, ...]]:
     """
     try:
         changed = [layer for layer in _with_model(model, _following(model)) if layer.dtype_policy.name != precision]
-        copied = _copied(model, changed, precision) if changed else model
+        copied = _copied(model, changed, precision, scaled=scaled) if changed else model
     except Exception as error:  # whatever the configurations of other people's layers raise
         raise InputError(
             f"the model {model.name!r} cannot be copied into {precision}: {error}",
@@ -45,17 +45,19 @@ def in_precision(model: Any, precision: str) -> tuple[Any, tuple[str, ...]]:
             todo=f"build it under keras.config.set_dtype_policy({precision!r}) and leave precision= out",
         ) from error
     said = [f"precision: run trains a {precision} copy of {model.name!r}, not the model itself"] if changed else []
+    if changed and not scaled and _is_wrapped(model, copied):
+        said.append(UNSCALED)
     return copied, (*said, *_own_policies(copied, precision))
 
 
-def _copied(model: Any, changed: Sequence[Any], precision: str) -> Any:
+def _copied(model: Any, changed: Sequence[Any], precision: str, *, scaled: bool) -> Any:
     if not _is_network(model) and not all(layer.built for _, layer in walk_layers(model)):
         model.build_from_config(model.get_build_config())  # its shape was told, which alone makes no variables
     with _saying(changed, precision), _findable(model):
         copied, _ = build_without_weights(lambda: _again(model), precision)
     _check(model, copied, changed, precision)
     _carry_over(model, copied)
-    _compile_alike(model, copied)
+    _compile_alike(model, copied, scaled=scaled)
     return copied
 
 
@@ -219,11 +221,26 @@ def _carry_over(model: Any, copied: Any) -> None:
         held.assign(value.value)
 
 
-def _compile_alike(model: Any, copied: Any) -> None:
-    """Compile the copy as the model was, with an optimizer of its own; not where the model does that its own way."""
+UNSCALED = (
+    "optimizer: without the LossScaleOptimizer that Keras puts around that of a mixed_float16 model, which ties the "
+    "updates of stages together; whether the model was compiled with auto_scale_loss=False Keras does not remember"
+)
+
+
+def _is_wrapped(model: Any, copied: Any) -> bool:
+    """Whether Keras would scale the loss of the copy of itself; a scaling that the model has is its own."""
+    scales = isinstance(getattr(model, "optimizer", None), keras.optimizers.LossScaleOptimizer)
+    return bool(copied.compiled) and copied.dtype_policy.name == "mixed_float16" and not scales
+
+
+def _compile_alike(model: Any, copied: Any, *, scaled: bool) -> None:
+    """Compile the copy as the model was, with an optimizer of its own; not where the model does that its own way.
+
+    `scaled`: Keras may wrap the optimizer to scale the loss, as it does for mixed_float16 unless told not to.
+    """
     given: Mapping[str, Any] = jaxpr.compile_arguments(model)
     if not given or has_own_step(model):
         return
     optimizer = given["optimizer"]
     fresh = fresh_optimizer(optimizer) if isinstance(optimizer, keras.optimizers.Optimizer) else optimizer
-    copied.compile(**{**given, "optimizer": fresh})
+    copied.compile(**{**given, "optimizer": fresh}, auto_scale_loss=scaled)

@@ -193,11 +193,17 @@ def prepare(
     loss: Any = None,
     precision: str | None = None,
     inputs: Sequence[Any] = (),
+    staged: bool = False,
 ) -> ModelToTrace:
-    """Build the model, choose mode, optimizer and loss, and describe every array of the step."""
+    """Build the model, choose mode, optimizer and loss, and describe every array of the step.
+
+    `staged`: each stage updates its own weights, so that no scaling of the loss that nobody asked for ties them.
+    """
     check_backend()
     check_batch_size(batch_size)
-    built = building.build(source, precision=precision, inputs=inputs, batch_size=batch_size)
+    built = building.build(
+        source, precision=precision, inputs=inputs, batch_size=batch_size, scaled=not staged or optimizer is not None
+    )
     check_model(built.model)
     chosen = find_mode(built.origin, mode, optimizer)
     specs = input_specs(built, batch_size)
