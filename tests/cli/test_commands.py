@@ -26,7 +26,7 @@ from workbench.cli.outcome import FITS
 from workbench.cli.parser import parser
 from workbench.cli.terminal import told
 from workbench.errors import InputError, OptionError
-from workbench.executable.request import ARGUMENTS
+from workbench.executable.request import AS_TEXT, VARIED
 from workbench.ipu.config import IPUConfig, SchedulingAlgorithm, StochasticRoundingBehaviour
 
 
@@ -237,13 +237,14 @@ def test_what_a_call_takes_a_command_takes_too(fake_api: Any) -> None:
 
 def test_every_argument_of_a_compile_can_be_given_or_is_refused_with_the_way() -> None:
     """All but the source, which is the command's own argument, what has an option, and what no text can be."""
+    assert {*VARIED, "source", "progress"} == set(inspect.signature(wb.compile).parameters)
     takes = set(inspect.signature(wb.compile).parameters) - {"source", "batch_size", "mode", "precision", "target"}
     for name in takes:
         if name in ("config", "inputs", "progress"):
             with pytest.raises(InputError, match=rf"--set cannot give {name}\. To mend it: "):
                 settings([f"{name}=1"], [])
         else:
-            assert sized(print, settings([f"{name}=1"], []), (*ARGUMENTS, "target")) is print
+            assert sized(print, settings([f"{name}=1"], []), AS_TEXT) is print
 
 
 @pytest.mark.parametrize(

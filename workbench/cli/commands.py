@@ -211,7 +211,7 @@ def asked(arguments: argparse.Namespace, varied: Collection[str] = ()) -> tuple[
         assign_options(found["config"], read_options(arguments.config))
     source = load_source(arguments.model)
     if more:
-        source = sized(source, more, (*importlib.import_module("workbench.executable.request").ARGUMENTS, "target"))
+        source = sized(source, more, importlib.import_module("workbench.executable.request").AS_TEXT)
     return {**found, **more}, source
 
 

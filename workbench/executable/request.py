@@ -196,6 +196,8 @@ ARGUMENTS = (
     "offload",
     "execution_profile",
 )
+AS_TEXT = (*ARGUMENTS, "target")  # what a command line can give
+VARIED = (*AS_TEXT, "config", "inputs")  # what can differ from compile to compile of one source
 OPTIONS_OF = {
     "pipeline_schedule": "pipeline.schedule",
     "gradient_accumulation_steps": ACCUMULATION,

@@ -12,10 +12,9 @@ from typing import Any
 from workbench.base.text import short
 from workbench.engine.options import find_option
 from workbench.errors import InputError, OptionError
-from workbench.executable.request import ARGUMENTS, make_request
+from workbench.executable.request import VARIED, make_request
 
 Point = Mapping[str, Any]
-OWN = ("target", "config", "inputs")  # arguments of a compile that are no fields of a request
 
 
 def points_of(grid: Any) -> list[dict[str, Any]]:
@@ -57,17 +56,17 @@ def kinds_of(points: Sequence[Point], source: Any) -> dict[str, str]:
 def _kind(name: Any, sizes: Sequence[str], source: Any) -> str:
     if not isinstance(name, str):
         raise InputError(f"an axis of the grid is called {short(name)}", expected="a name")
-    if name in ARGUMENTS or name in OWN:
+    if name in VARIED:
         return "argument"
     if name in sizes:
         return "size"
     try:
         find_option(name)
     except OptionError as error:
-        close = difflib.get_close_matches(name, [*ARGUMENTS, *OWN, *sizes], n=1)
+        close = difflib.get_close_matches(name, [*VARIED, *sizes], n=1)
         raise InputError(
             f"{name!r} is nothing a sweep can change",
-            expected=f"an argument ({', '.join((*ARGUMENTS, *OWN))}), an option"
+            expected=f"an argument ({', '.join(VARIED)}), an option"
             + (f", or a size of this model ({', '.join(sizes)})" if sizes else ""),
             todo=_in_a_loop(name, source) or (f"did you mean {close[0]!r}?" if close else error.todo),
         ) from None
