@@ -349,6 +349,25 @@ def test_weights_of_samples_are_given_by_name_and_the_error_says_so() -> None:
         Runner(trace_keras(mlp(), batch_size=4, mode="training")).run(x, y, weights)
 
 
+@pytest.mark.parametrize(
+    ("weights", "told"),
+    [
+        ("heavy", "sample_weight is 'heavy'. Expected: numbers of shape (4,), as compiled."),
+        ((1 for _ in range(4)), "sample_weight is <generator "),
+        (np.array([1, 2, "a", 4], object), "sample_weight holds Python objects or times. Expected: numbers."),
+        (np.ones(4, "complex64"), "sample_weight is complex64. Expected: real numbers."),  # lost a part in silence
+        (["a", "b", "c", "d"], "sample_weight holds strings. Expected: numbers."),
+    ],
+)
+def test_weights_that_are_no_numbers_are_refused_as_other_arrays_are(weights: Any, told: str) -> None:
+    runner = Runner(trace_keras(mlp(), batch_size=4, mode="training"))
+    with pytest.raises(InputError) as error:
+        runner.run(np.ones((4, 6), "float32"), np.ones(4, "int32"), sample_weight=weights)
+    assert str(error.value).startswith(told)
+    whole = runner.run(np.ones((4, 6), "float32"), np.ones(4, "int32"), sample_weight=[1, 1, 1, 1])
+    assert whole["loss"] > 0
+
+
 def test_a_failed_check_changes_nothing() -> None:
     model = mlp(optimizer="sgd", loss="mse")
     before = [np.asarray(variable.value) for variable in model.variables]

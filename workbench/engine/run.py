@@ -117,7 +117,7 @@ class Runner:
         apart = isinstance(given, Mapping) or (isinstance(given, list | tuple) and any(map(np.ndim, given)))
         several = len(names) > 1
         if not apart and not several:
-            return check_array(replace(spec, shape=self._weighed(given, 0)), np.asarray(given, spec.dtype))
+            return check_array(replace(spec, shape=self._weighed(given, 0)), given)
         if not apart:
             given = [given] * len(names)
         kept = dict(given) if isinstance(given, Mapping) else dict(zip(names, given, strict=False))
@@ -135,7 +135,7 @@ class Runner:
         for place, name in enumerate(names):
             shape = self._weighed(kept[name] if several else given, place)
             each = replace(spec, name=f"sample_weight[{name!r}]" if apart else spec.name, shape=shape)
-            weights.append(check_array(each, np.asarray(kept[name], each.dtype)))
+            weights.append(check_array(each, kept[name]))
         return self._stacked(weights) if several else weights[0]
 
     def _stacked(self, weights: Sequence[Any]) -> Any:
