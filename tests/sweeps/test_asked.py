@@ -44,3 +44,14 @@ def test_a_near_objective_is_asked_for() -> None:
     pytest.importorskip("optuna")
     with pytest.raises(InputError, match=r"did you mean 'total_cycles'\?"):
         wb.search(small(), {"batch_size": [1, 2]}, "total_cycle", trials=1)
+
+
+def test_a_function_that_takes_no_profile_is_refused_before_anything_compiles() -> None:
+    """Python's own TypeError came after the first compile."""
+    with pytest.raises(
+        InputError, match=r"the column 'one' is <function .*, which takes \(\)\. Expected: a name of Pro"
+    ):
+        wb.sweep(small(), GRID, columns={"one": lambda: 1})
+    pytest.importorskip("optuna")
+    with pytest.raises(InputError, match=r"objective is <function .*, which takes \(one, two\)\. Expected: one of: "):
+        wb.search(small(), {"batch_size": [1, 2]}, lambda one, two: 1.0, trials=1)

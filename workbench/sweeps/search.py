@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from workbench.base.checked import heard
 from workbench.base.text import meant, short
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
@@ -69,12 +70,13 @@ UNFIT = 1e15
 
 
 def _objective(objective: Any) -> Callable[[Profile], float]:
+    words = f"one of: {', '.join(OBJECTIVES)}, or a function of a profile, less being better"
     if callable(objective):
-        return partial(_number_of, objective)
+        return partial(_number_of, heard("objective", objective, words))
     if not isinstance(objective, str) or objective not in OBJECTIVES:
         raise InputError(
             f"objective is {objective!r}",
-            expected=f"one of: {', '.join(OBJECTIVES)}, or a function of a profile, less being better",
+            expected=words,
             todo=meant(objective, OBJECTIVES),
         )
     return OBJECTIVES[objective]

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from workbench.base.checked import heard
 from workbench.base.text import meant, short, shown
 from workbench.base.units import bytes_text, cycles_text, things_text
 from workbench.errors import InputError, WorkbenchError
@@ -221,15 +222,16 @@ def _columns(columns: Any) -> dict[str, Callable[[Profile], Any]]:
         return {}
     named = columns if isinstance(columns, Mapping) else {name: name for name in _names(columns)}
     found: dict[str, Callable[[Profile], Any]] = {}
+    words = "a name of Profile, or a function of one"
     for name, read in named.items():
         if isinstance(read, str) and not read.startswith("_") and hasattr(Profile, read):
             found[str(name)] = MEASURED[read] if name == read and read in MEASURED else attrgetter(read)
         elif callable(read):
-            found[str(name)] = read
+            found[str(name)] = heard(f"the column {name!r}", read, words)
         else:
             raise InputError(
                 f"the column {name!r} is {read!r}",
-                expected="a name of Profile, or a function of one",
+                expected=words,
                 todo=meant(read, [each for each in dir(Profile) if not each.startswith("_")]),
             )
     return found
