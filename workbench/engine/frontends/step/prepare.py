@@ -184,6 +184,15 @@ def _of_inputs_alone(recipe: Recipe, built: Built, variables: Variables, specs: 
     return replace(alone, assumptions=tuple(said if each == own else each for each in recipe.assumptions))
 
 
+def _check_trained(model: Any, variables: Variables) -> None:
+    if not variables.trainable:
+        raise InputError(
+            f"the model {model.name!r} has no weights to train",
+            expected="at least one trainable weight",
+            todo="set layer.trainable = True, or compile with mode='inference'",
+        )
+
+
 def prepare(
     source: Any,
     *,
@@ -213,12 +222,7 @@ def prepare(
     roles: list[Role] = ["input"] * len(specs)
     if chosen == "training":
         built = _with_known_outputs(built, specs)
-        if not variables.trainable:
-            raise InputError(
-                f"the model {built.model.name!r} has no weights to train",
-                expected="at least one trainable weight",
-                todo="set layer.trainable = True, or compile with mode='inference'",
-            )
+        _check_trained(built.model, variables)
         recipe = find_recipe(
             built.model,
             optimizer,
