@@ -243,3 +243,24 @@ def test_a_failing_dataset_leaves_the_model_as_it_was_before_the_execution(twins
     for now, then in zip(model.get_weights(), before, strict=True):
         np.testing.assert_array_equal(now, then)
     twins.fitted(model)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"x": np.ones((32, 6), object)}, "x holds Python objects or times. Expected: numbers."),
+        ({"x": np.full((32, 6), "a")}, "x holds strings. Expected: numbers."),
+        ({"y": np.ones((32, 3), "complex64")}, "y is complex64. Expected: real numbers."),  # lost a part in silence
+        ({"sample_weight": np.ones(32, "complex64")}, "sample_weight is complex64. Expected: real numbers."),
+        ({"epochs": "2"}, "epochs is '2'. Expected: a whole number of at least 0."),
+        ({"epochs": 10**30}, f"epochs is {10**30}. Expected: a whole number of at least 0 and at most {2**31 - 1}."),
+        ({"initial_epoch": -1}, "initial_epoch is -1. Expected: a whole number of at least 0."),
+    ],
+)
+def test_fit_refuses_what_an_ipu_has_no_numbers_of_by_name(given: dict[str, Any], told: str) -> None:
+    with IPUStrategy().scope():
+        model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(3)])
+        model.compile("sgd", "mse")
+        with pytest.raises(InputError) as error:
+            model.fit(**{"x": np.ones((32, 6)), "y": np.ones((32, 3)), "verbose": 0, **given})
+    assert str(error.value).startswith(told)

@@ -17,6 +17,7 @@ import numpy as np
 from workbench.base.dtypes import NARROWED
 from workbench.base.units import plural, things_text
 from workbench.base.whole import count
+from workbench.engine.frontends.describe.checks import check_dtype
 from workbench.engine.frontends.trace.jaxpr import KerasDataAdapter, keras_adapter
 from workbench.errors import InputError
 from workbench.ipu._feeds import FeedError, types_of
@@ -25,14 +26,23 @@ from workbench.tf.data._of_keras import OfDataset, known, nothing_besides
 
 
 def on_device(element: Any) -> Any:
-    """A batch as the IPU has it: 64-bit numbers in 32 bits."""
+    """A batch as the IPU has it: 64-bit numbers in 32 bits. Errors: `InputError` for what it has no numbers of."""
     return jax.tree_util.tree_map(_narrow, element)
 
 
 def _narrow(value: Any) -> Any:
     array = value if hasattr(value, "dtype") else np.asarray(value)
     kind = NARROWED.get(str(array.dtype))
+    if kind is None:
+        check_dtype("an array of the data", array.dtype)  # of complex numbers Keras would drop a part
     return array if kind is None else np.asarray(array, kind)
+
+
+def _check_arrays(name: str, given: Any) -> None:
+    """NumPy's arrays have types that an IPU has, before Keras reads them: it names neither the array nor the way."""
+    for each in jax.tree_util.tree_leaves(given):
+        if isinstance(each, np.ndarray) and str(each.dtype) not in NARROWED:
+            check_dtype(name, each.dtype)
 
 
 class Batches(KerasDataAdapter):  # type: ignore[misc]
@@ -119,6 +129,8 @@ def batches(
             last = "may be smaller than the others" if x.short is None else f"has {x.short} samples, fewer than others"
             raise _short(f"a batch of the dataset {last}", "write .batch(..., drop_remainder=True)")
         return Batches(OfDataset(x, class_weight), known(x))
+    for name, given in (("x", x), ("y", y), ("sample_weight", sample_weight)):
+        _check_arrays(name, given)
     inner = keras_adapter(
         x, y, sample_weight, batch_size=batch_size, steps=steps, shuffle=shuffle, class_weight=class_weight
     )

@@ -258,9 +258,11 @@ class ModelExtension(PipelinedExtension):
 
         Errors besides Keras': `InputError` for data an IPU cannot be given: a generator, a smaller last batch, no
         number of steps for a dataset without end, a number that `steps_per_execution` does not divide, sizes of batches
-        that are none.
+        and counts of epochs that are none, complex numbers and other arrays that an IPU does not have.
         """
         _given("fit", x)
+        count("epochs", epochs, least=0)
+        count("initial_epoch", initial_epoch, least=0)
         if validation_batch_size is not None:
             count("validation_batch_size", validation_batch_size)
         if validation_split and validation_data is None:
