@@ -333,3 +333,13 @@ def test_tiles_are_numbered_and_counted_as_elsewhere() -> None:
     profile = wb.profile(g.sequence(g.host_copy(x)))
     (named,) = re.findall(r"the largest on tile .*", hand_made_advice(profile))
     assert named == "the largest on tile 1,200 at step 1: x (781.2 KiB there, on 1 of 1,472 tiles)"
+
+
+def test_what_has_no_operators_is_not_said_to_be_made_by_hand() -> None:
+    """A function that returns what it is given lowers no operator either."""
+    machine = wb.target("ipu2", tiles_per_ipu=8)
+    profile = wb.profile(lambda rows: rows, np.ones((8, 8), np.float32), target=machine)
+    left_out = [str(each) for each in wb.diagnose(profile).skipped]
+    told = [each for each in left_out if "by hand" in each]
+    assert len(told) == 3  # outlining, scheduler, io_tiles
+    assert all("the program has no operators: it was made by hand, or moves data alone" in each for each in told)

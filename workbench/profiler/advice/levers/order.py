@@ -11,13 +11,14 @@ OUTLINING = "optimizations.enable_graph_outlining"
 SCHEDULER = "scheduling.algorithm"
 SCHEDULERS = ("SHORTEST_PATH", "CLUSTERING", "LOOK_AHEAD", "POST_ORDER")
 IO_TILES = (32, 64)
+NO_OPERATORS = "the program has no operators: it was made by hand, or moves data alone"
 
 
 @lever("outlining", "code of its own for each operation", doubt=(0.1, 0.05))
 def outlining(situation: Situation) -> Proposal:
     """Equal operations without shared code: no copies into and out of it, and more code."""
-    if situation.by_hand:
-        return (), "the program was made by hand"
+    if situation.without_operators:
+        return (), NO_OPERATORS
     if situation.profile.config.get(OUTLINING) is False:
         return (), "equal operations share no code already"
     change = Change(
@@ -33,8 +34,8 @@ def outlining(situation: Situation) -> Proposal:
 @lever("scheduler", "another order of the operations", doubt=(0.06, 0.03))
 def scheduler(situation: Situation) -> Proposal:
     """Operations in the order of another scheduler."""
-    if situation.by_hand:
-        return (), "the program was made by hand"
+    if situation.without_operators:
+        return (), NO_OPERATORS
     present = str(situation.profile.config.get(SCHEDULER, "")).rpartition(".")[2]
     return tuple(
         Change(
@@ -52,8 +53,8 @@ def scheduler(situation: Situation) -> Proposal:
 @lever("io_tiles", "tiles for the host", doubt=(0.05, 0.1))
 def io_tiles(situation: Situation) -> Proposal:
     """Copies to and from the host on tiles of their own. Estimate: what waits for the host is hidden at best."""
-    if situation.by_hand:
-        return (), "the program was made by hand"
+    if situation.without_operators:
+        return (), NO_OPERATORS
     if situation.profile.config.get("io_tiles.num_io_tiles"):
         return (), "there are tiles for the host already"
     schedule = str(situation.profile.config.get("pipeline.schedule", "")).rpartition(".")[2]

@@ -121,8 +121,8 @@ class Situation:
         return frozenset(str(name) for name in self.profile.column("operators", "op"))
 
     @property
-    def by_hand(self) -> bool:
-        """Whether the program was made by hand: no operator was lowered."""
+    def without_operators(self) -> bool:
+        """Whether no operator was lowered: the program was made by hand, or it moves data alone."""
         return not self.operators
 
     def has_plans(self, group: str) -> bool:
