@@ -126,3 +126,22 @@ def test_more_micro_batches_leave_the_start_as_long_as_it_is(mode: str, call: st
     profile = replace(made, meta={**made.meta, "mode": mode}, tables={**made.tables, "cycle_breakdown": spent})
     told = f": with more micro-batches to a {call} the pipeline's start is a smaller share of the cycles"
     assert [text for text in profile.insights.tips if text.startswith("idle: filling takes ") and text.endswith(told)]
+
+
+def test_the_fullest_ipu_is_the_one_that_the_verdict_names() -> None:
+    """Gaps make IPU 1 the fuller one, whose tile 3 needs less than the fullest of IPU 0 does."""
+    made = handmade_pipeline()
+    gaps, needed = made.arrays["total_with_gaps"].copy(), made.arrays["always_live"] + made.arrays["live_peak"]
+    gaps[1, 3] = needed.max() + 100
+    peak = {"ipu": 1, "tile": 3, "step": made.peak.step, "bytes": int(gaps[1, 3])}
+    verdict = {**made.meta["verdict"], "max_tile_bytes": int(gaps[1, 3]), "peak": peak}
+    profile = replace(made, meta={**made.meta, "verdict": verdict}, arrays={**made.arrays, "total_with_gaps": gaps})
+    assert needed[1].max() < needed[0].max()
+    row = profile.chips.rows.iloc[1]
+    assert (row["fullest_tile"], row["tile_bytes"]) == (profile.peak.tile, profile.max_tile_bytes)
+    assert profile.chips.sentence.startswith("2 IPUs: IPU 1 is fullest, ")
+
+
+def test_of_tiles_that_are_as_full_the_strip_names_the_verdicts() -> None:
+    profile = wb.profile(lambda a: a, np.ones((8, 8), np.float32), target=MACHINE)
+    assert profile.chips.rows["fullest_tile"].tolist() == [profile.peak.tile]

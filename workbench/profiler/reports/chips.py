@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from workbench.base.arrays import IntArray
 from workbench.base.units import percent_text
 from workbench.profiler.profile import Profile, replicas_text
 from workbench.profiler.registry import report
@@ -18,8 +19,8 @@ from workbench.profiler.report import Report
 @report("chips")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chips(Report):
-    """A row per IPU of one replica. Bytes are what its fullest tile needs at that tile's fullest step; the cycles in
-    which an IPU is busy and in which it waits sum to the call's."""
+    """A row per IPU of one replica. A tile is as full as the verdict has it, gaps included; the cycles in which an IPU
+    is busy and in which it waits sum to the call's."""
 
     profile: Profile
 
@@ -35,9 +36,11 @@ class Chips(Report):
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """`ipu, fullest_tile, tile_bytes, bytes` (over its tiles)`, stages, busy_cycles, waiting_cycles`."""
+        """`ipu, fullest_tile, tile_bytes` (of that tile, with gaps)`, bytes` (over its tiles, each at its own fullest
+        step and without gaps)`, stages, busy_cycles, waiting_cycles`."""
         arrays, spent = self.profile.arrays, self.profile.tables["cycle_breakdown"]
         needed = arrays["always_live"] + arrays["live_peak"]
+        tiles, sizes = self._fullest(needed)
         waits = np.array([str(cause).startswith("idle_") for cause in spent["cause"]], bool)
         by_ipu = [
             np.bincount(spent["ipu"][chosen], spent["cycles"][chosen], self.profile.ipus).astype(np.int64)
@@ -50,14 +53,26 @@ class Chips(Report):
         return pd.DataFrame(
             {
                 "ipu": np.arange(self.profile.ipus),
-                "fullest_tile": needed.argmax(axis=1),
-                "tile_bytes": needed.max(axis=1),
+                "fullest_tile": tiles,
+                "tile_bytes": sizes,
                 "bytes": needed.sum(axis=1),
                 "stages": [", ".join(each) for each in on],
                 "busy_cycles": by_ipu[0],
                 "waiting_cycles": by_ipu[1],
             }
         )
+
+    def _fullest(self, needed: IntArray) -> tuple[IntArray, IntArray]:
+        """The fullest tile of every IPU and its bytes, gaps included: int64[ipus] each.
+
+        Without gaps where addresses are not known, which is of tiles that cannot be the fullest of all.
+        """
+        placed, peak = self.profile.arrays["total_with_gaps"], self.profile.peak
+        held = np.where(placed < 0, needed, placed)
+        tiles = held.argmax(axis=1)
+        if held[peak.ipu, peak.tile] == held[peak.ipu].max():  # of several that are as full, the verdict's
+            tiles[peak.ipu] = peak.tile
+        return tiles, held.max(axis=1)
 
     @cached_property
     def data(self) -> dict[str, Any]:
