@@ -238,6 +238,9 @@ def test_faces() -> None:
     assert split.profile.meta["samples_per_call"] == 256  # 16 micro-batches of 16
     assert " cycles a call of 16 micro-batches" in split.sentence
     assert split.code in text
+    assert split.decided
+    assert split.decided == split.data["decided"] == split.executable.profile.pipeline.decided
+    assert split.decided in split.sentence
     assert split.data["stages"] == split.stages
     bundle = split._repr_mimebundle_()
     assert "text/html" in bundle

@@ -138,6 +138,16 @@ def in_doubt(known: TypicalError | None, used_bytes: int, limit_bytes: int) -> s
     )
 
 
+def within_error(known: TypicalError | None, one: float, other: float) -> str:
+    """`"within the typical error of 4.8 %"` where two modelled numbers differ by no more than such usually are off.
+
+    Of the larger one; empty where they differ by more, are the same, or nothing is known.
+    """
+    if known is None or one == other or abs(one - other) > known.typical * max(abs(one), abs(other)):
+        return ""
+    return f"within the typical error of {error_text(known.typical)}"
+
+
 def error_of(known: Mapping[str, Any], kind: str) -> TypicalError | None:
     """The typical error of a kind among those a profile holds; None when no published number is of this kind."""
     found = known.get(kind)

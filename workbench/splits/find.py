@@ -6,7 +6,7 @@ The compiler is a function that is given, as in diagnosis.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workbench.base.units import some_text, things_text
@@ -15,7 +15,9 @@ from workbench.errors import Cancelled, InputError, WorkbenchError
 from workbench.executable.pipelines import FILLINGS, OFFLOAD, devices_of, offload_options, recomputation_options
 from workbench.executable.sources import TRACING, check_layered
 from workbench.profiler.advice.levers.situation import accumulators_apart
+from workbench.profiler.profile import with_meta
 from workbench.splits.costs import StageCosts, costs_of
+from workbench.splits.decided import WITHIN, Balanced, decided
 from workbench.splits.layout import Layout
 from workbench.splits.search import Cuts, along, best_cuts
 from workbench.splits.split import Attempt, Split, check_stages, stages_of, typed
@@ -80,7 +82,20 @@ def searched(
     search.run()
     if all(each.executable is None for each in search.attempts):
         raise _none_compiles(search)
-    return Split(names=chain.names, attempts=tuple(search.attempts), untried=search.untried)
+    return _told(Split(names=chain.names, attempts=tuple(search.attempts), untried=search.untried), search)
+
+
+def _told(split: Split, search: _Search) -> Split:
+    """The split that says what decided it, and whose compiled program says so too."""
+    best, layout = split.best, search.layout
+    profile = best.profile
+    if layout.ipus == 1 or profile is None or not split.fits:
+        return split
+    costs = costs_of(profile, search.chain.names, split.stages, search._crossing(profile))
+    text = decided(best, search.attempts, Balanced.of(layout, costs, best.cuts), split.names)
+    if text:
+        best.executable.profile = with_meta(profile, pipeline={**profile.meta["pipeline"], "decided": text})
+    return replace(split, decided=text)
 
 
 def _none_compiles(search: _Search) -> InputError:
@@ -249,7 +264,6 @@ class _Search:
 FAR = 1.2  # bytes of a stage are expected to within a fifth
 IDLE = 2  # compiles in a row that were no better
 LEAST = 0.005  # of all tiles: what holds less is not offloaded
-WITHIN = 1.02  # stages expected to be slower by more than the search's own error of cycles are not tried
 
 
 def options_of(relief: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,13 +47,15 @@ class Split(Report):
     """The best of the splits that were tried, verified by a compile; `wb.compile(..., stages=split)` takes it.
 
     `names`: the layers; `attempts`: every split compiled, in order, the first with as many layers on each stage;
-    `untried`: where nothing fits and the compiles were used up, what would have been compiled next.
+    `untried`: where nothing fits and the compiles were used up, what would have been compiled next; `decided`: whether
+    memory or time decided where it is cut, "" where nothing fits or neither is known to have.
     """
 
     name: ClassVar[str] = "split"
     names: tuple[str, ...]
     attempts: tuple[Attempt, ...]
     untried: str = ""
+    decided: str = ""
 
     @cached_property
     def best(self) -> Attempt:
@@ -168,6 +170,7 @@ class Split(Report):
         return (
             f"{len(self.best.cuts) + 1} stages, cut after {cut}{needs}: {verdict}, "
             f"{cycles_text(profile.total_cycles)} a call of {turns}{gain}; {compiled}"
+            + (f"; {self.decided}" if self.decided else "")
         )
 
     @cached_property
@@ -177,6 +180,7 @@ class Split(Report):
             "fits": self.fits,
             "stages": self.stages,
             "arguments": {name: list(v) if isinstance(v, tuple) else v for name, v in self.arguments.items()},
+            "decided": self.decided,
             "table": records(self.table.astype(object).where(self.table.notna(), None)),
             "tried": records(self.tried.astype(object).where(self.tried.notna(), None)),
         }

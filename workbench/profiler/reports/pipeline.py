@@ -12,6 +12,7 @@ import pandas as pd
 
 from workbench.base.arrays import IntArray
 from workbench.base.causes import CAUSES
+from workbench.base.text import shown
 from workbench.base.units import cycles_text, percent_text, some_text, things_text
 from workbench.base.whole import whole
 from workbench.errors import InputError
@@ -198,8 +199,14 @@ class Pipeline(Report):
         }
 
     @property
+    def decided(self) -> str:
+        """Whether memory or time decided where stages that were found are cut, and what more even ones would need; ""
+        where a user cut them."""
+        return str(self.profile.meta["pipeline"].get("decided", ""))
+
+    @property
     def sentence(self) -> str:
-        """The schedule, the bubble fraction and its largest cause, and the slowest stage."""
+        """The schedule, the bubble fraction and its largest cause, the slowest stage, and what decided a found cut."""
         data = self.data
         if not data["stages"]:
             return "Not pipelined: all steps run one after another"
@@ -221,6 +228,7 @@ class Pipeline(Report):
             f"{batches}: {percent_text(bubbles['fraction'])} of "
             f"{things_text(data['ipus'], 'IPU')} × {cycles_text(last - first)} is idle{why}; "
             f"{_slowest(stages['stage'].tolist(), work.tolist())} of compute and exchange"
+            + (f"; {self.decided.partition(';')[0]}" if self.decided else "")
         )
 
     def to_pandas(self) -> pd.DataFrame:
@@ -235,6 +243,13 @@ class Pipeline(Report):
             in_flight=waiting,
             fifo_depth=[most - 1 for most in waiting],
         )
+
+    def to_text(self) -> str:
+        """The sentence, what decided a found cut, and the stages."""
+        sentence, *tables = super().to_text().split("\n\n")
+        _, _, more = self.decided.partition("; ")
+        lines = [sentence, *([shown(f"{more[:1].upper()}{more[1:]}")] if more else [])]
+        return "\n\n".join(["\n".join(lines), *tables])
 
 
 def _slowest(stages: list[int], work: list[int]) -> str:
