@@ -28,7 +28,7 @@ def test_all_ipus(ipus: int, screens: Screens, run_views: Callable[..., Notebook
     lab = run_views(CELL.format(ipus=ipus), screen=screens[0])
     shown = view(lab.page, "Liveness")
     shown.get_by_label("over").select_option("ipus")
-    expect(shown.locator(".wb-said")).to_contain_text(f"Liveness of {ipus} IPUs")
+    expect(shown.locator(".wb-said")).to_contain_text(f"Modelled liveness of {ipus} IPUs")
     rows = shown.get_by_role("region", name="IPUs").locator("tbody tr")
     expect(rows).to_have_count(ipus)
     drawn = [int(row.split("\t")[1].replace(",", "")) for row in rows.all_inner_texts()]

@@ -15,7 +15,8 @@ Left out, because they differ without the program being another one:
 - what exchanges are made of: `moves`, `placements` and their numbers, and of steps `moves`, `fragments_index` and
   `shared_index`. Bytes and cycles of every tile stay in, to which they are held by tests/profiler/reports;
 - `meta.formulas`, which says in words what the terms' formulas are, and numbers taken apart as text: their wording;
-- the lines of the summary with the engine's version and with what the fidelity table says.
+- the lines of the summary with the engine's version and with what the fidelity table says; reports are written as if
+  nothing were known of typical errors, within which they say that a verdict lies.
 
 Integers are digested as little-endian bytes, all else as JSON, in which a float is its shortest exact decimal.
 """
@@ -30,6 +31,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from workbench.engine.compile.phases import AGAIN
+from workbench.profiler.profile import with_meta
 
 DIGITS = 12
 META_LEFT_OUT = (
@@ -133,8 +135,9 @@ def _of_frame(frame: Any) -> dict[str, Any]:
 
 def _texts(profile: Any) -> Iterable[tuple[str, list[str]]]:
     """Each report as the lines of its text."""
+    plain = with_meta(profile, typical_errors={})
     for name in REPORTS:
-        lines = getattr(profile, name).to_text().splitlines()
+        lines = getattr(plain, name).to_text().splitlines()
         yield name, [line for line in lines if not line.startswith(LINES_LEFT_OUT)]
 
 

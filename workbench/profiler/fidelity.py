@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -146,6 +146,12 @@ def within_error(known: TypicalError | None, one: float, other: float) -> str:
     if known is None or one == other or abs(one - other) > known.typical * max(abs(one), abs(other)):
         return ""
     return f"within the typical error of {error_text(known.typical)}"
+
+
+def as_much(known: TypicalError | None, values: Sequence[float]) -> list[int]:
+    """The places whose value is the largest, or below it by no more than such numbers usually are off."""
+    least = max(values) * (1 - min(1.0, known.typical if known is not None else 0.0))
+    return [place for place, value in enumerate(values) if value >= least]
 
 
 def error_of(known: Mapping[str, Any], kind: str) -> TypicalError | None:

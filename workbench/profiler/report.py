@@ -11,6 +11,7 @@ from workbench.base.collection import paused_collection
 from workbench.base.registry import faces
 from workbench.base.text import markup, shown
 from workbench.errors import WorkbenchError
+from workbench.profiler.fidelity import KINDS, NOT_KNOWN, TypicalError, error_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,10 +27,12 @@ def face(name: str) -> Any:
 class Report:
     """Base of all reports. A report holds data and never draws; `figure`, `svg` and `widget` ask its registered face.
 
-    A face is an object with those three methods and `mimebundle`, each given the report.
+    A face is an object with those three methods and `mimebundle`, each given the report. `kinds` are the kinds of
+    modelled numbers that it tells, of `fidelity.KINDS`: how far those usually are off stands under it.
     """
 
     name: ClassVar[str] = ""
+    kinds: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -51,7 +54,26 @@ class Report:
 
     def to_text(self) -> str:
         """The content as plain text, the sentence first."""
-        return f"{shown(self.sentence)}\n\n{text_table(self.to_pandas())}".rstrip()
+        text = f"{shown(self.sentence)}\n\n{text_table(self.to_pandas())}".rstrip()
+        return "\n".join([text, *self.errors])
+
+    def known_error(self, kind: str) -> TypicalError | None:
+        """How far published numbers of a kind are from modelled ones; None where that is not known."""
+        profile = getattr(self, "profile", None)
+        return None if profile is None else error_of(profile.meta.get("typical_errors", {}), kind)
+
+    @property
+    def errors(self) -> list[str]:
+        """A line for each kind of number that it tells: how far modelled ones usually are off, or that it is not
+        known; and what gives formula, inputs and source of such a number."""
+        found = [f"Error  {KINDS[kind]}: {self.known_error(kind) or NOT_KNOWN}" for kind in self.kinds]
+        apart = [f"Taken apart by profile.explain({self.explained_by})"] if self.explained_by else []
+        return [*found, *apart]
+
+    @property
+    def explained_by(self) -> str:
+        """What `profile.explain` is given for formula, inputs and source of a number of this report; "" for none."""
+        return ""
 
     def figure(self) -> Any:
         """A plotly figure."""

@@ -182,7 +182,7 @@ def test_a_tile_map_moves_to_the_ipu_of_its_step_or_variable() -> None:
     # Step 4 is stage 1's: 500 cycles on each of 16 tiles of IPU 1. Step 9 copies from IPU 0 to IPU 1, both are busy.
     found = tile_map.of("cycles", 4)
     assert (found.ipu, found.values.tolist()) == (1, [500] * 16)
-    assert found.sentence.startswith("Tile map of IPU 1, cycles of 4: ")
+    assert found.sentence.startswith("Modelled tile map of IPU 1, cycles of 4: ")
     assert [tile_map.of(quantity, 9).ipu for quantity in ("cycles", "sent", "received")] == [0, 0, 1]
     assert tile_map.of("variable", "stage_1/kernel").ipu == 1
     assert tile_map.of("parameter").ipu == 0
@@ -359,7 +359,8 @@ def test_bubbles_of_two_equal_stages() -> None:
 
 def test_most_of_the_idle_cycles_is_more_than_half_of_them() -> None:
     # Two times 600 + 1,000 cycles on either IPU: filling is half of it, draining the other half.
-    assert "is idle, the largest part of it filling; " in PROFILES["pipeline"].pipeline.sentence
+    alike = "is idle, the largest parts of it filling and draining, alike within the typical error; "
+    assert alike in PROFILES["pipeline"].pipeline.sentence
     # Nothing fills or drains: all of it is waiting.
     assert "is idle, most of it waiting for a stage; " in scheduled_profile("Sequential", 2, 4).pipeline.sentence
 
@@ -420,7 +421,7 @@ def test_steps_outside_any_layer_are_no_layer_of_the_sentence() -> None:
     profile = wb.compile(lambda a, b: a @ b, *operands, target=wb.target("ipu2", tiles_per_ipu=4)).profile
     assert profile.operations.layers["layer"].tolist() == [""]
     assert profile.operations.sentence.startswith("1 operator; the dearest, ")
-    assert profile.roofline.sentence.startswith("1 operator, ")
+    assert profile.roofline.sentence.startswith("1 operator: ")
     named = set(PROFILES["fits"].operations.layers["layer"])
     assert named == {"dense_1", "dense_2", "loss", ""}
     assert PROFILES["fits"].operations.sentence.startswith("2 operators in 2 layers and loss; ")
@@ -579,9 +580,9 @@ def test_one_is_said_of_one_and_thousands_are_grouped() -> None:
     assert "1,472 tiles × " in many.summary.to_text()
     last = int(many.steps["id"].max())
     assert last >= 1_000
-    assert many.tile_map.of("cycles", last).sentence.startswith(f"Tile map of IPU 0, cycles of {last:,}: ")
+    assert many.tile_map.of("cycles", last).sentence.startswith(f"Modelled tile map of IPU 0, cycles of {last:,}: ")
     assert f"place {last:,} of {last + 1:,}: " in many.playback.of(position=last).sentence
-    assert many.xray.of(ipu=0, tile=1_471).sentence.startswith("Tile 1,471 of IPU 0: ")
+    assert many.xray.of(ipu=0, tile=1_471).sentence.startswith("Modelled addresses of tile 1,471 of IPU 0: ")
     one = large_profile(ipus=1, tiles=1, steps=120)
     assert "1 of 1 tile, from " in one.tile_map.sentence
     g = wb.tiles.Graph("ipu2", tiles=1)

@@ -12,8 +12,12 @@ import pytest
 
 import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
-from workbench.profiler.profile import Profile
+from workbench.base.text import markup
+from workbench.profiler.fidelity import KINDS, TypicalError
+from workbench.profiler.profile import Profile, with_meta
+from workbench.profiler.reports.pipeline import largest_text, slowest_text
 
+KNOWN = TypicalError(typical=0.15, spread=0.3, numbers=20)
 MACHINE = wb.target("ipu2", tiles_per_ipu=8)
 
 
@@ -70,23 +74,23 @@ def test_one_stage_is_no_pipeline() -> None:
     text = profile.pipeline.sentence
     assert text.startswith("Not pipelined: one stage runs 3 micro-batches one after another, ")
     assert text.endswith(
-        f"{work / 1e3:.2f} k cycles of compute and exchange in {profile.total_cycles / 1e3:.2f} k cycles"
+        f"{work / 1e3:.2f} k cycles of compute and exchange in {profile.total_cycles / 1e3:.2f} k cycles, modelled"
     )
 
 
 def test_replicas_are_not_one_ipu() -> None:
     profile = trained(2, replicas=4)
-    assert profile.chips.sentence.startswith("One IPU in each of 4 replicas: ")
+    assert profile.chips.sentence.startswith("One IPU in each of 4 replicas, modelled: ")
     assert " cycles on 1 IPU in each of 4 replicas: " in profile.trace.sentence
     both = trained(2, ipus=2, gradient_accumulation_steps=4, replicas=2)
-    assert both.chips.sentence.startswith("2 IPUs in each of 2 replicas: IPU ")
+    assert both.chips.sentence.startswith("2 IPUs in each of 2 replicas, modelled: IPU ")
 
 
 @pytest.mark.parametrize("profile", [handmade_pipeline(), handmade_profile()], ids=["two IPUs", "one"])
 def test_the_fullest_tile_is_named_with_its_ipu_where_there_are_several(profile: Profile) -> None:
     place = profile.peak
     where = f"tile {place.tile} of IPU {place.ipu}" if profile.ipus > 1 else f"tile {place.tile}"
-    assert profile.insights.sentence.startswith(f"At the peak on {where} most is ")
+    assert profile.insights.sentence.startswith(f"At the modelled peak on {where} the largest part is ")
 
 
 def test_what_is_sent_to_several_arrives_more_than_once() -> None:
@@ -139,9 +143,78 @@ def test_the_fullest_ipu_is_the_one_that_the_verdict_names() -> None:
     assert needed[1].max() < needed[0].max()
     row = profile.chips.rows.iloc[1]
     assert (row["fullest_tile"], row["tile_bytes"]) == (profile.peak.tile, profile.max_tile_bytes)
-    assert profile.chips.sentence.startswith("2 IPUs: IPU 1 is fullest, ")
+    assert profile.chips.sentence.startswith("2 IPUs, modelled: IPU 1 is fullest (IPU 0 within the typical error), ")
 
 
 def test_of_tiles_that_are_as_full_the_strip_names_the_verdicts() -> None:
     profile = wb.profile(lambda a: a, np.ones((8, 8), np.float32), target=MACHINE)
     assert profile.chips.rows["fullest_tile"].tolist() == [profile.peak.tile]
+
+
+REPORTS_OF_NUMBERS = (
+    *("chips", "exchange", "insights", "liveness_view", "memory", "operations", "pipeline", "playback"),
+    *("program_tree", "roofline", "tile_map", "trace", "xray"),
+)
+
+
+@pytest.mark.parametrize("name", REPORTS_OF_NUMBERS)
+def test_modelled_numbers_are_called_modelled_with_their_typical_error(name: str) -> None:
+    report = getattr(handmade_pipeline() if name == "pipeline" else handmade_profile(), name)
+    assert "modelled" in report.sentence.lower()
+    lines = report.to_text().splitlines()
+    assert [line for line in lines if line.startswith("Error ")] == [
+        f"Error  {KINDS[kind]}: {report.known_error(kind) or 'typical error not known'}" for kind in report.kinds
+    ]
+    assert report.kinds
+    assert all(markup(line) in report._repr_mimebundle_()["text/html"] for line in report.errors)
+
+
+def test_what_a_report_names_can_be_taken_apart() -> None:
+    for name in REPORTS_OF_NUMBERS:
+        report = getattr(handmade_profile(), name)
+        if report.explained_by:
+            found = eval(f"profile.explain({report.explained_by})", {"profile": handmade_profile()})
+            assert found.value > 0
+
+
+def test_a_stage_is_slowest_only_beyond_the_typical_error() -> None:
+    """Typically 15 % off: 86 is as much as 100, 84 is less."""
+    assert slowest_text([0, 1, 2], [86, 100, 84], KNOWN) == (
+        "stage 1 is slowest (stage 0 within the typical error) with 100 cycles"
+    )
+    assert slowest_text([0, 1, 2], [80, 100, 84], KNOWN) == "stage 1 is slowest with 100 cycles"
+    assert slowest_text([0, 1], [99, 100], None) == "stage 1 is slowest with 100 cycles"
+
+
+def test_idle_cycles_go_into_one_cause_only_beyond_the_typical_error() -> None:
+    alike = ", the largest parts of it filling and draining, alike within the typical error"
+    assert largest_text({"idle_fill": 90, "idle_drain": 100}, KNOWN) == alike
+    assert largest_text({"idle_fill": 80, "idle_drain": 100}, KNOWN) == ", most of it draining"
+
+
+def test_an_operator_is_dearest_only_beyond_the_typical_error() -> None:
+    profile = handmade_profile()
+    cycles = sorted(profile.operators["cycles"], reverse=True)
+    assert len(cycles) == 2
+    gap = 1 - cycles[1] / cycles[0]
+    for typical, told in ((gap + 0.01, " (1 more within the typical error), takes "), (gap - 0.01, ", takes ")):
+        errors = {"compute": {"typical": typical, "spread": typical, "numbers": 5}}
+        report = with_meta(profile, typical_errors=errors).operations
+        assert f"{report.operators['name'].iloc[0]}{told}" in report.sentence
+
+
+def test_a_tile_that_is_nearly_full_is_so_within_the_typical_error() -> None:
+    profile = handmade_profile()
+    free = 1 - profile.max_tile_bytes / 16_384
+    for typical, told in ((free + 0.01, True), (free - 0.01, False)):
+        errors = {"memory": {"typical": typical, "spread": typical, "numbers": 5}}
+        sentence = with_meta(profile, typical_errors=errors).xray.sentence
+        assert sentence.endswith(f", within the typical error of {typical * 100:.1f} %") == told
+
+
+def test_the_memory_of_an_ipu_names_the_verdicts_tile_where_gaps_make_it_the_fuller() -> None:
+    made = handmade_profile()
+    assert "with gaps tile" not in made.memory.sentence
+    peak = {**made.meta["verdict"]["peak"], "tile": 5, "bytes": 12_288}
+    other = with_meta(made, verdict={**made.meta["verdict"], "peak": peak})
+    assert other.memory.sentence.endswith("; with gaps tile 5 is fullest, 12.0 KiB")

@@ -37,10 +37,10 @@ test("the sentence is of the split that is drawn", () => {
   const view = (split, more) => ({data, columns: COLUMNS, selection: {get: () => null}, hidden: new Set(), order: "number", version: 0, asked: null, split, ...more});
   assert.equal(said(view("category")), "of IPU 0");
   // 7 and 1 bytes on each of 3 tiles.
-  assert.equal(said(view("liveness")), "Memory of IPU 0 by liveness: tile 0 is fullest with 8 B of 100 B, the average is 8 B; most is always 21 B and come and go 3 B");
+  assert.equal(said(view("liveness")), "Modelled memory of IPU 0 by liveness: tile 0 is fullest with 8 B of 100 B, the average is 8 B; of 24 B in all the largest parts are always 21 B and come and go 3 B");
   assert.equal(said(view("liveness", {hidden: new Set([0])})), said(view("liveness")));
   const asked = {name: "region", ipu: 0, paints: [{label: "interleaved"}], bytes: Int32Array.of(1, 2, 30)};
-  assert.equal(said(view("region", {asked})), "Memory of IPU 0 by region: tile 2 is fullest with 30 B of 100 B, the average is 11 B; most is interleaved 33 B");
-  assert.equal(said(view("region")), "Memory of IPU 0 by region");
-  assert.equal(said(view("variables")), "Memory of IPU 0 by variables: none yet");
+  assert.equal(said(view("region", {asked})), "Modelled memory of IPU 0 by region: tile 2 is fullest with 30 B of 100 B, the average is 11 B; of 33 B in all the largest part is interleaved 33 B");
+  assert.equal(said(view("region")), "Modelled memory of IPU 0 by region");
+  assert.equal(said(view("variables")), "Modelled memory of IPU 0 by variables: none yet");
 });

@@ -32,7 +32,7 @@ def test_the_strip_says_what_the_tables_say() -> None:
         assert row["busy_cycles"] + row["waiting_cycles"] == profile.total_cycles
         assert row["bytes"] == needed.sum()
     assert data["stages"] == ["0", "1"]
-    assert profile.chips.sentence.startswith("2 IPUs: IPU 0 is fullest, ")
+    assert profile.chips.sentence.startswith("2 IPUs, modelled: IPU 0 is fullest, ")
 
 
 def test_one_ipu_has_no_strip() -> None:

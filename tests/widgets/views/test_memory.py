@@ -102,7 +102,7 @@ def test_a_sentence_travels_for_each_ipu_that_can_be_drawn() -> None:
     data, _ = payload(profile.memory)
     assert data["held"] == [0, 1]
     assert data["sentences"] == [profile.memory.of(ipu=ipu).sentence for ipu in (0, 1)]
-    assert data["sentences"][1].startswith("Memory of IPU 1 ")
+    assert data["sentences"][1].startswith("Modelled memory of IPU 1 ")
 
 
 def test_categories_as_allocated_are_named_so() -> None:

@@ -160,7 +160,9 @@ def test_a_category_is_drawn_and_said_in_its_own_words(node: str) -> None:
     report = handmade_pipeline().tile_map.of("parameter")
     values, said = drawn_first(report, 1, node)
     assert values == [3_000] * 16
-    assert said == "Tile map of IPU 1, parameters: 16 of 16 tiles, from 2.9 KiB to 2.9 KiB on tile 0, 46.9 KiB in all"
+    assert said == (
+        "Modelled tile map of IPU 1, parameters: 16 of 16 tiles, from 2.9 KiB to 2.9 KiB on tile 0, 46.9 KiB in all"
+    )
     # Nothing here is constant: there is no such category to draw, so that it is sent for itself.
     assert drawn_first(report.of("constant"), 0, node)[0] == [0] * 16
 
@@ -170,7 +172,7 @@ def test_a_variable_is_drawn_where_it_is_kept(node: str) -> None:
     assert drawn_first(report, 0, node) == [[1_600] * 16, report.sentence]  # 25,600 bytes over 16 tiles
     values, said = drawn_first(report, 1, node)
     assert values == [0] * 16
-    assert said.startswith("Tile map of IPU 1, variable of stage_0/stash: 0 of 16 tiles")
+    assert said.startswith("Modelled tile map of IPU 1, variable of stage_0/stash: 0 of 16 tiles")
 
 
 def test_of_many_ipus_only_the_one_that_is_shown_is_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from workbench.base.arrays import IntArray
-from workbench.base.units import percent_text
+from workbench.base.units import percent_text, plural, some_text
+from workbench.profiler.fidelity import TypicalError, as_much
 from workbench.profiler.profile import Profile, replicas_text
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report
@@ -22,6 +23,7 @@ class Chips(Report):
     """A row per IPU of one replica. A tile is as full as the verdict has it, gaps included; the cycles in which an IPU
     is busy and in which it waits sum to the call's."""
 
+    kinds: ClassVar[tuple[str, ...]] = ("memory", "cycles")
     profile: Profile
 
     @classmethod
@@ -84,17 +86,31 @@ class Chips(Report):
     def sentence(self) -> str:
         """The fullest IPU, and the one that waits longest."""
         rows, total = self.rows, max(1, self.profile.total_cycles)
-        full, idle = int(rows["tile_bytes"].to_numpy().argmax()), int(rows["waiting_cycles"].to_numpy().argmax())
+        full, near = _most(rows["tile_bytes"].tolist(), self.known_error("memory"))
+        idle, as_idle = _most(rows["waiting_cycles"].tolist(), self.known_error("cycles"))
         memory = percent_text(rows["tile_bytes"][full] / self.capacity_bytes)
         waiting = percent_text(rows["waiting_cycles"][idle] / total)
         each = replicas_text(self.profile.meta)
         if len(rows) == 1:
-            return f"One IPU{each}: its fullest tile is {memory} full; it waits for {waiting} of the call"
+            return f"One IPU{each}, modelled: its fullest tile is {memory} full; it waits for {waiting} of the call"
         return (
-            f"{len(rows)} IPUs{each}: IPU {full} is fullest, its fullest tile {memory} full; "
-            f"IPU {idle} waits longest, for {waiting} of the call"
+            f"{len(rows)} IPUs{each}, modelled: IPU {full} is fullest{near}, its fullest tile {memory} full; "
+            f"IPU {idle} waits longest{as_idle}, for {waiting} of the call"
         )
+
+    @property
+    def explained_by(self) -> str:
+        """The fullest tile."""
+        return f"tile={self.profile.peak.tile}, ipu={self.profile.peak.ipu}"
 
     def to_pandas(self) -> pd.DataFrame:
         """The rows."""
         return self.rows.copy(deep=False)
+
+
+def _most(amounts: list[int], known: TypicalError | None) -> tuple[int, str]:
+    """The first IPU with the largest amount, and in words which others have as much or are below by less than such
+    numbers usually are off."""
+    first = amounts.index(max(amounts))
+    others = [str(ipu) for ipu in as_much(known, amounts) if ipu != first] if max(amounts) else []
+    return first, f" ({plural(len(others), 'IPU')} {some_text(others, 4)} within the typical error)" if others else ""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from workbench.profiler.advice.explain import explain_term
 from workbench.profiler.advice.explanation import Explanation
 from workbench.profiler.exchanges.arrows import Arrows
 from workbench.profiler.exchanges.kept import kept_arrows
+from workbench.profiler.fidelity import as_much, within_error
 from workbench.profiler.places import step_of, tile_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
@@ -39,6 +40,7 @@ class Exchange(Report):
     several at once it sends once, so that its arrows may sum to more than it sends.
     """
 
+    kinds: ClassVar[tuple[str, ...]] = ("exchange", "latency")
     profile: Profile
     step: int
     tile: int
@@ -181,6 +183,18 @@ class Exchange(Report):
             return "staging"
         return max(("receiving", "sending", "control"), key=lambda name: self.cost[name])
 
+    @property
+    def _or_by(self) -> str:
+        """In words what takes as long, or less by no more than such numbers usually are off."""
+        known = self.known_error("exchange")
+        if self.decided_by == "staging":
+            near = ["sending as it lies"] if within_error(known, self.cost["staged"], self.cost["direct"]) else []
+        else:
+            parts = ("receiving", "sending", "control")
+            near = [parts[place] for place in as_much(known, [self.cost[name] for name in parts])]
+        others = [name for name in near if name != self.decided_by]
+        return f" ({' and '.join(others)} within the typical error)" if others else ""
+
     def explained(self) -> Explanation:
         """The cycles of this tile taken apart: formula, arithmetic, inputs, source, typical error."""
         inputs = self.inputs()
@@ -246,12 +260,17 @@ class Exchange(Report):
         ends += f" and sends {bytes_text(told['sent_bytes'])}"
         if not told["untold"]:
             ends += f" to {things_text(told['receivers'], 'tile')}"
-        by = f", decided by {told['decided_by']}" if told["decided_by"] else ""
+        by = f", decided by {told['decided_by']}{self._or_by}" if told["decided_by"] else ""
         return (
-            f"Exchange {told['name']} (step {told['step']:,}, {cycles_text(told['step_cycles'])}): {ends}, "
+            f"Modelled exchange {told['name']} (step {told['step']:,}, {cycles_text(told['step_cycles'])}): {ends}, "
             f"in {things_text(told['pieces'], 'piece')}, {cycles_text(told['cycles'])}{by}"
             + (f"; {told['untold']}" if told["untold"] else "")
         )
+
+    @property
+    def explained_by(self) -> str:
+        """The step."""
+        return f"step={self.step}" if self.step >= 0 else ""
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per arrow of the tile: `way` (in, out), `tile` at its other end, `bytes`, most first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -37,6 +37,7 @@ CODE_LABELS = ("vertex_code", "vertex_instance_state", "internal_exchange_code")
 class Insights(Report):
     """Bytes on a tile at its own fullest step unless said otherwise."""
 
+    kinds: ClassVar[tuple[str, ...]] = ("memory", "cycles")
     profile: Profile
 
     @classmethod
@@ -186,7 +187,16 @@ class Insights(Report):
             return "No memory is used"
         name, size = next(iter(self.peak_categories.items()))
         first = f"; {self.tips[0]}" if self.tips else ""
-        return f"At the peak on {tile_text(self.profile)} most is {CATEGORY_WORDS[name]}, {bytes_text(size)}{first}"
+        whole = bytes_text(sum(self.peak_categories.values()))
+        return (
+            f"At the modelled peak on {tile_text(self.profile)} the largest part is {CATEGORY_WORDS[name]}, "
+            f"{bytes_text(size)} of {whole}{first}"
+        )
+
+    @property
+    def explained_by(self) -> str:
+        """The fullest tile."""
+        return f"tile={self.profile.peak.tile}, ipu={self.profile.peak.ipu}"
 
     def to_pandas(self) -> pd.DataFrame:
         """The largest variables."""
@@ -206,4 +216,4 @@ class Insights(Report):
             f"  {bytes_text(row['bytes']):>10}  {row['name']} ({row['kind']}), used by {row['used_by'] or 'nothing'}"
             for row in records(self.largest_variables)
         ]
-        return "\n".join([*lines, *(["Tips:"] if self.tips else []), *(f"  {tip}" for tip in self.tips)])
+        return "\n".join([*lines, *(["Tips:"] if self.tips else []), *(f"  {tip}" for tip in self.tips), *self.errors])

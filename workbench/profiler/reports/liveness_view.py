@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from workbench.profiler.timeline.positions import Positions, positions_of
 class LivenessView(Report):
     """Bytes at each position of the IPU's program; a position is a step at one place, calls expanded, loops once."""
 
+    kinds: ClassVar[tuple[str, ...]] = ("memory",)
     profile: Profile
     ipu: int = 0
     tile: int | None = None
@@ -164,9 +165,17 @@ class LivenessView(Report):
         data = self.data
         where = f"IPU {self.ipu}" if self.tile is None else f"tile {self.tile:,} of IPU {self.ipu}"
         return (
-            f"Liveness of {where}: {bytes_text(data['always_live_bytes'])} always live, and at most "
+            f"Modelled liveness of {where}: {bytes_text(data['always_live_bytes'])} always live, and at most "
             f"{bytes_text(data['peak_live_bytes'])} more, at step {data['peak_step']:,} ({data['peak_step_name']})"
         )
+
+    @property
+    def explained_by(self) -> str:
+        """A tile at the step where most is live."""
+        if not len(self.steps):
+            return ""
+        tile = self.tile if self.tile is not None else int(self.worst_tile[self.peak_position])
+        return f"tile={tile}, step={self.data['peak_step']}"
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per position: `position, step, name, always_live_bytes, live_bytes, worst_tile, worst_tile_bytes`."""
@@ -190,4 +199,4 @@ class LivenessView(Report):
             f"  {bytes_text(row['bytes']):>10}  {row['name']} ({row['kind']})"
             for row in records(self.at(self.peak_position).head(10))
         ]
-        return "\n".join([self.sentence, "Live there:", *lines])
+        return "\n".join([self.sentence, "Live there:", *lines, *self.errors])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -36,6 +36,7 @@ class Memory(Report):
     `total_bytes` of `.tiles`.
     """
 
+    kinds: ClassVar[tuple[str, ...]] = ("memory",)
     profile: Profile
     ipu: int = 0
     measure: Measure = "peak"
@@ -154,12 +155,21 @@ class Memory(Report):
         data = self.data
         largest = sorted(data["by_category"].items(), key=lambda item: -item[1])[:2]
         parts = " and ".join(f"{CATEGORY_WORDS[name]} {bytes_text(size)}" for name, size in largest)
+        most = "the largest parts are" if len(largest) > 1 else "the largest part is"
         what = "at each tile's fullest step" if self.measure == "peak" else "allocated"
         return (
-            f"Memory of IPU {self.ipu} {what}: tile {data['fullest_tile']:,} is fullest with "
+            f"Modelled memory of IPU {self.ipu} {what}: tile {data['fullest_tile']:,} is fullest with "
             f"{bytes_text(data['fullest_tile_bytes'])}{self._besides()} of {bytes_text(data['bytes_per_tile'])}, "
-            f"the average is {bytes_text(data['total_bytes'] / len(self.total))}; most is {parts}"
+            f"the average is {bytes_text(data['total_bytes'] / len(self.total))}; of "
+            f"{bytes_text(data['total_bytes'])} in all {most} {parts}{self._by_verdict}"
         )
+
+    @property
+    def _by_verdict(self) -> str:
+        """The tile that the verdict names where gaps or other steps make it the fuller one."""
+        peak = self.profile.peak
+        same = self.ipu != peak.ipu or self.data["fullest_tile"] == peak.tile
+        return "" if same else f"; with gaps tile {peak.tile:,} is fullest, {bytes_text(peak.bytes)}"
 
     def _besides(self) -> str:
         """What the verdict counts besides on the fullest tile, where its addresses are known: those that hold data at
@@ -173,6 +183,11 @@ class Memory(Report):
         parts += [f"{bytes_text(found['gap_bytes'])} of gaps"] if found["gap_bytes"] > 0 else []
         return f", {parts[0]} and {parts[1]}," if len(parts) > 1 else "".join(f" and {part}," for part in parts)
 
+    @property
+    def explained_by(self) -> str:
+        """The fullest tile."""
+        return f"tile={self.data['fullest_tile']}, ipu={self.ipu}"
+
     def to_pandas(self) -> pd.DataFrame:
         """A row per tile: `ipu, tile`, a byte column per category, `total_bytes`."""
         tiles = np.arange(len(self.total))
@@ -185,7 +200,7 @@ class Memory(Report):
             f"at most {bytes_text(amount.max())} on tile {int(amount.argmax()):,}"
             for name, amount in self.by_category.items()
         ]
-        return "\n".join([self.sentence, *lines])
+        return "\n".join([self.sentence, *lines, *self.errors])
 
 
 def _plain(value: Any) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from workbench.base.units import cycles_text, percent_text, things_text
+from workbench.profiler.fidelity import as_much
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
@@ -22,6 +23,7 @@ FEW = 3  # parts of a program that are no layers, which a sentence names
 class Operations(Report):
     """`operators` are those that were planned; `layers` cover every step, so that their cycles sum to all of them."""
 
+    kinds: ClassVar[tuple[str, ...]] = ("product", "compute", "exchange")
     profile: Profile
 
     @classmethod
@@ -89,12 +91,20 @@ class Operations(Report):
         first = self.operators.iloc[0]
         whole = max(1, self.data["step_cycles"])
         rate = f"at {percent_text(first['utilisation'])} of the {first['type']} peak rate"
+        on = f" on {things_text(self.profile.ipus, 'IPU')}" if self.profile.ipus > 1 else ""
         works = first["flops"] > 0 and first["type"]
         return (
-            f"{things_text(count, 'operator')}{self._inside}; the dearest, {first['name']}, takes "
-            f"{cycles_text(int(first['cycles']))}, {percent_text(first['cycles'] / whole)} of all steps, "
+            f"{things_text(count, 'operator')}{self._inside}; the dearest, {first['name']}{self._as_dear}, takes "
+            f"{cycles_text(int(first['cycles']))} (modelled), {percent_text(first['cycles'] / whole)} of those of all "
+            f"steps{on}, "
             f"{rate if works else 'without floating-point work'}"
         )
+
+    @property
+    def _as_dear(self) -> str:
+        """How many others take as long, or less by no more than such numbers usually are off."""
+        others = len(as_much(self.known_error("compute"), self.operators["cycles"].tolist())) - 1
+        return f" ({others:,} more within the typical error)" if others else ""
 
     @property
     def _inside(self) -> str:
@@ -109,6 +119,11 @@ class Operations(Report):
         told = [things_text(len(names) - len(others), "layer")] if len(names) > len(others) else []
         told += sorted(others) if len(others) <= FEW else [f"{things_text(len(others), 'part')} outside of layers"]
         return f" in {' and '.join([', '.join(told[:-1]), told[-1]] if len(told) > 1 else told)}" if told else ""
+
+    @property
+    def explained_by(self) -> str:
+        """The dearest operator."""
+        return f"operator={self.operators['name'].iloc[0]!r}" if len(self.operators) else ""
 
     def to_pandas(self) -> pd.DataFrame:
         """The operators."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,10 @@ import pandas as pd
 from workbench.base.arrays import IntArray
 from workbench.base.causes import CAUSES
 from workbench.base.text import shown
-from workbench.base.units import cycles_text, percent_text, some_text, things_text
+from workbench.base.units import cycles_text, percent_text, plural, some_text, things_text
 from workbench.base.whole import whole
 from workbench.errors import InputError
+from workbench.profiler.fidelity import TypicalError, as_much
 from workbench.profiler.profile import Profile, replicas_text
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
@@ -49,6 +50,7 @@ BLOCK_COLUMNS = (
 class Pipeline(Report):
     """Of a program without stages there are no blocks, and the window is the whole call."""
 
+    kinds: ClassVar[tuple[str, ...]] = ("cycles",)
     profile: Profile
 
     @classmethod
@@ -211,7 +213,8 @@ class Pipeline(Report):
         if not data["stages"]:
             return "Not pipelined: all steps run one after another"
         bubbles, plan = data["bubbles"], data["pipeline"]
-        why = _largest(bubbles["by_cause"])
+        known = self.known_error("cycles")
+        why = largest_text(bubbles["by_cause"], known)
         stages = self.profile.stages
         work = stages["compute_cycles"] + stages["exchange_cycles"]
         first, last = bubbles["window"]
@@ -221,13 +224,13 @@ class Pipeline(Report):
         if len(stages) == 1:
             return (
                 f"Not pipelined: one stage{each} runs {batches} one after another, {cycles_text(int(work.max()))} of "
-                f"compute and exchange in {cycles_text(last - first)}"
+                f"compute and exchange in {cycles_text(last - first)}, modelled"
             )
         return (
             f"{plan.get('schedule', 'Pipeline')} pipeline of {things_text(len(stages), 'stage')}{each}, "
             f"{batches}: {percent_text(bubbles['fraction'])} of "
-            f"{things_text(data['ipus'], 'IPU')} × {cycles_text(last - first)} is idle{why}; "
-            f"{_slowest(stages['stage'].tolist(), work.tolist())} of compute and exchange"
+            f"{things_text(data['ipus'], 'IPU')} × {cycles_text(last - first)} (modelled) is idle{why}; "
+            f"{slowest_text(stages['stage'].tolist(), work.tolist(), known)} of compute and exchange"
             + (f"; {self.decided.partition(';')[0]}" if self.decided else "")
         )
 
@@ -252,22 +255,29 @@ class Pipeline(Report):
         return "\n\n".join(["\n".join(lines), *tables])
 
 
-def _slowest(stages: list[int], work: list[int]) -> str:
-    """`"stage 3 is slowest with 76.93 k cycles"`; of several that take as long, or of all, that they do."""
+def slowest_text(stages: list[int], work: list[int], known: TypicalError | None) -> str:
+    """`"stage 3 is slowest with 76.93 k cycles"`; of several that take as long, or of all, that they do; and which are
+    quicker by less than such numbers usually are off."""
     most = cycles_text(max(work))
     found = [str(stage) for stage, cycles in zip(stages, work, strict=True) if cycles == max(work)]
     if len(found) == len(stages):
         return f"every stage takes {most}"
+    near = [str(stages[place]) for place in as_much(known, work) if work[place] < max(work)]
+    doubt = f" ({plural(len(near), 'stage')} {some_text(near, 4)} within the typical error)" if near else ""
     if len(found) == 1:
-        return f"stage {found[0]} is slowest with {most}"
-    return f"stages {some_text(found, 4)} are slowest with {most} each"
+        return f"stage {found[0]} is slowest{doubt} with {most}"
+    return f"stages {some_text(found, 4)} are slowest{doubt} with {most} each"
 
 
-def _largest(by_cause: Mapping[str, int]) -> str:
-    """What the idle cycles go into most: "most of it" is said of more than half."""
+def largest_text(by_cause: Mapping[str, int], known: TypicalError | None) -> str:
+    """What the idle cycles go into most: "most of it" is said of more than half; of several that are as much, to within
+    what such numbers usually are off, all are named."""
     if not by_cause:
         return ""
     cause, cycles = max(by_cause.items(), key=lambda item: item[1])
+    alike = [_WAITING[list(by_cause)[place]] for place in as_much(known, list(by_cause.values()))]
+    if len(alike) > 1:
+        return f", the largest parts of it {' and '.join(alike)}, alike within the typical error"
     part = "most" if 2 * cycles > sum(by_cause.values()) else "the largest part"
     return f", {part} of it {_WAITING[cause]}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -44,6 +44,7 @@ class Playback(Report):
     Summed over the tiles a frame is the liveness curve's bytes, and the bytes sent and received of its step.
     """
 
+    kinds: ClassVar[tuple[str, ...]] = ("compute", "exchange", "memory")
     profile: Profile
     ipu: int
     position: int
@@ -170,8 +171,8 @@ class Playback(Report):
             "exchange": f"{bytes_text(told['sent_bytes'])} are sent and {bytes_text(told['received_bytes'])} received",
         }.get(told["cause"], CAUSE_WORDS[told["cause"]])
         return (
-            f"Playback of IPU {self.ipu}, place {told['position']:,} of {told['positions']:,}: {told['name']}, {does}, "
-            f"{cycles_text(told['cycles'])}; {bytes_text(told['live_bytes'])} live"
+            f"Modelled playback of IPU {self.ipu}, place {told['position']:,} of {told['positions']:,}: "
+            f"{told['name']}, {does}, {cycles_text(told['cycles'])}; {bytes_text(told['live_bytes'])} live"
         )
 
     def to_pandas(self) -> pd.DataFrame:

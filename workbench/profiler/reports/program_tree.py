@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 
@@ -26,6 +26,7 @@ _KINDS = {"sequence": "Sequence", "repeat": "Repeat", "call": "Call", "if": "If"
 class ProgramTree(Report):
     """Functions first, each stored once, then the entry. A call names its function and is not expanded."""
 
+    kinds: ClassVar[tuple[str, ...]] = ("cycles",)
     profile: Profile
 
     @classmethod
@@ -168,7 +169,7 @@ class ProgramTree(Report):
             counts[row["kind"]] = counts.get(row["kind"], 0) + 1
         shown = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items(), key=lambda item: -item[1]))
         nodes = things_text(len(self.nodes), "node")
-        return f"Program of {nodes}: {shown}; {cycles_text(self.profile.total_cycles)} in all"
+        return f"Program of {nodes}: {shown}; {cycles_text(self.profile.total_cycles)} in all, modelled"
 
     def to_pandas(self) -> pd.DataFrame:
         """The nodes as a table."""
@@ -176,7 +177,7 @@ class ProgramTree(Report):
 
     def to_text(self) -> str:
         """The sentence and the tree, a line per node."""
-        return "\n".join([self.sentence, *self._lines()])
+        return "\n".join([self.sentence, *self._lines(), *self.errors])
 
     def _lines(self) -> Iterator[str]:
         for row in self.nodes:

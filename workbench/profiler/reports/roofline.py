@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from workbench.profiler.report import Report, records
 class Roofline(Report):
     """Rates are FLOP/s of one IPU. Bytes are those received over the exchange, with a part of a shared body's."""
 
+    kinds: ClassVar[tuple[str, ...]] = ("product", "compute", "exchange")
     profile: Profile
 
     @classmethod
@@ -84,7 +85,7 @@ class Roofline(Report):
 
     @property
     def sentence(self) -> str:
-        """How many operators are bound by what, and the best rate."""
+        """Under which ceiling operators are, and the best rate; a ceiling binds only who comes near it."""
         points = self.points
         if points.empty:
             return "No operator with floating-point work"
@@ -92,9 +93,17 @@ class Roofline(Report):
         held = int((points["bound"] == "exchange").sum())
         part = percent_text(best["rate"] / self.peaks[best["type"]])
         return (
-            f"{things_text(len(points), 'operator')}, {held} of them bound by exchange; {best['name']} is fastest at "
-            f"{count_text(best['rate'])} FLOP/s, {part} of the {best['type']} peak"
+            f"{things_text(len(points), 'operator')}: the ceiling is that of exchange for {held}, of compute for "
+            f"{len(points) - held}; {best['name']} is fastest at {count_text(best['rate'])} FLOP/s (modelled), {part} "
+            f"of the {best['type']} peak"
         )
+
+    @property
+    def explained_by(self) -> str:
+        """The fastest operator."""
+        if self.points.empty:
+            return ""
+        return f"operator={self.points.iloc[int(self.points['rate'].to_numpy().argmax())]['name']!r}"
 
     def to_pandas(self) -> pd.DataFrame:
         """The points."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ class Source(Report):
     A step belongs to the line at which its operation was called: of a program by hand or a graph where it was made; of
     a model of Keras in a layer's own `call`, and of a layer of the library where the layer was made."""
 
+    kinds: ClassVar[tuple[str, ...]] = ("cycles", "memory")
     profile: Profile
 
     @classmethod
@@ -144,9 +145,9 @@ class Source(Report):
         first, count = self.lines.iloc[0], len(self.lines)
         title, cycles = self.titles[first["source"]], cycles_text(int(first["cycles"]))
         return (
-            f"{things_text(count, 'line')} of code; {title} takes {cycles} "
-            f"({percent_text(first['fraction'])}) with at most {bytes_text(int(first['peak_bytes']))} on a tile; "
-            f"{percent_text(self.unattributed_cycles / max(1, self.total_cycles))} belong to no line"
+            f"{things_text(count, 'line')} of code; {title} takes {cycles} ({percent_text(first['fraction'])} of all "
+            f"cycles, modelled) with at most {bytes_text(int(first['peak_bytes']))} on a tile; "
+            f"{percent_text(self.unattributed_cycles / max(1, self.total_cycles))} of all cycles belong to no line"
         )
 
     def to_pandas(self) -> pd.DataFrame:

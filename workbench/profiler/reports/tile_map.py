@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,7 @@ class TileMap(Report):
     step), "variable" (`item` its name), or "cycles", "sent", "received" of one step (`item` its id).
     """
 
+    kinds: ClassVar[tuple[str, ...]] = ("memory", "compute")
     profile: Profile
     ipu: int = 0
     quantity: str = "total"
@@ -138,7 +139,7 @@ class TileMap(Report):
         show = text[self.unit]
         used = int((self.values > 0).sum())
         return (
-            f"Tile map of IPU {self.ipu}, {self.what}: {used:,} of {things_text(data['tiles'], 'tile')}, "
+            f"Modelled tile map of IPU {self.ipu}, {self.what}: {used:,} of {things_text(data['tiles'], 'tile')}, "
             f"from {show(data['smallest'])} to {show(data['largest'])} on tile {data['largest_tile']:,}, "
             f"{show(data['total'])} in all"
         )
@@ -153,7 +154,8 @@ class TileMap(Report):
         """The sentence and the five highest tiles."""
         show = cycles_text if self.unit == "cycles" else bytes_text
         order = np.argsort(-self.values, kind="stable")[:5]
-        return "\n".join([self.sentence, *(f"  tile {tile:>5,}  {show(self.values[tile])}" for tile in order)])
+        lines = [f"  tile {tile:>5,}  {show(self.values[tile])}" for tile in order]
+        return "\n".join([self.sentence, *lines, *self.errors])
 
 
 def _check(profile: Profile, quantity: str, item: str | int | None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -49,6 +49,7 @@ class Trace(Report):
     """Lanes of an IPU: "phase" (a rectangle per step, by cause), "layer" (neighbouring steps of a layer) and "call"
     (neighbouring steps of a stage, micro-batch and direction)."""
 
+    kinds: ClassVar[tuple[str, ...]] = ("cycles",)
     profile: Profile
 
     @classmethod
@@ -251,7 +252,7 @@ class Trace(Report):
             for cause, cycles in sorted(sums.items(), key=lambda item: -item[1])
         )
         ipus = things_text(data["ipus"], "IPU") + replicas_text(self.profile.meta)
-        return f"Trace of {cycles_text(data['total_cycles'])} on {ipus}: {shown}"
+        return f"Modelled trace of {cycles_text(data['total_cycles'])} on {ipus}: {shown}"
 
     def to_pandas(self) -> pd.DataFrame:
         """`ipu, cause, cycles, fraction`."""
@@ -265,7 +266,8 @@ class Trace(Report):
 
     def to_text(self) -> str:
         """The sentence and the table, causes in the words of the sentence."""
-        return f"{self.sentence}\n\n{text_table(self.to_pandas().replace({'cause': dict(CAUSE_WORDS)}))}"
+        text = f"{self.sentence}\n\n{text_table(self.to_pandas().replace({'cause': dict(CAUSE_WORDS)}))}"
+        return "\n".join([text, *self.errors])
 
 
 def _short(rectangle: Rectangle, smallest: int) -> bool:

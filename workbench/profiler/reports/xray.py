@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text
+from workbench.profiler.fidelity import within_error
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.memory.addresses import bytes_by_category
 from workbench.profiler.places import ipu_of, position_of, tile_of
@@ -24,6 +25,7 @@ from workbench.profiler.report import Report
 class Xray(Report):
     """The picture that explains an out-of-memory. At every position the live rectangles' bytes sum to what is live."""
 
+    kinds: ClassVar[tuple[str, ...]] = ("memory",)
     profile: Profile
     ipu: int
     tile: int
@@ -144,13 +146,19 @@ class Xray(Report):
         data = self.data
         over = data["total_with_gaps_bytes"] - self.capacity_bytes
         text = f"{bytes_text(over)} over" if over > 0 else f"{bytes_text(-over)} free"
+        doubt = within_error(self.known_error("memory"), data["total_with_gaps_bytes"], self.capacity_bytes)
         gap = data["total_with_gaps_bytes"] - data["total_bytes"]
         lives = f"{data['rectangles']:,} {'life' if data['rectangles'] == 1 else 'lives'}"
         return (
-            f"Tile {self.tile:,} of IPU {self.ipu}: {lives} at "
+            f"Modelled addresses of tile {self.tile:,} of IPU {self.ipu}: {lives} at "
             f"{bytes_text(data['total_with_gaps_bytes'])} of addresses, {bytes_text(gap)} of them gaps, "
-            f"{text} of {bytes_text(self.capacity_bytes)}"
+            f"{text} of {bytes_text(self.capacity_bytes)}{f', {doubt}' if doubt else ''}"
         )
+
+    @property
+    def explained_by(self) -> str:
+        """The tile."""
+        return f"tile={self.tile}, ipu={self.ipu}"
 
     def to_pandas(self) -> pd.DataFrame:
         """The rectangles."""

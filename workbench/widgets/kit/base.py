@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
@@ -17,6 +17,8 @@ from workbench.widgets.kit.selection import Selection
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from workbench.profiler.report import Report
 
 MAX_TABLE_ROWS = 8
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -95,16 +97,23 @@ def with_html(made: Any, html: str, text: str) -> dict[str, Any]:
     return {**view, "text/html": html, "text/plain": text}
 
 
-def picture_html(sentence: str, svg: str, table: str = "") -> str:
-    """A stored face: picture as an image with its summary sentence, and a data table; no markup from names.
+def report_html(report: Report, svg: str, table: str = "") -> str:
+    """The stored face of a report: picture, sentence and table, and how far its modelled numbers usually are off."""
+    return picture_html(report.sentence, svg, table, report.errors)
+
+
+def picture_html(sentence: str, svg: str, table: str = "", errors: Sequence[str] = ()) -> str:
+    """A stored face: picture as an image with its summary sentence, and a data table; no markup from names. `errors`
+    are lines under the sentence.
 
     Inline SVG and style sheets are dropped from notebooks that are not trusted; an image and inline styles are not.
     """
     source = base64.b64encode(svg.encode("utf-8")).decode("ascii")
     alt = markup(sentence)
+    small = "".join(f'<p style="margin:0;font-size:smaller">{markup(line)}</p>' for line in errors)
     return (
         f'<figure style="margin:0 0 12px"><img alt="{alt}" src="data:image/svg+xml;base64,{source}" '
-        f'style="max-width:100%;height:auto"/><figcaption>{markup(sentence)}</figcaption></figure>'
+        f'style="max-width:100%;height:auto"/><figcaption>{markup(sentence)}{small}</figcaption></figure>'
         + (f"<details><summary>Data table</summary>{table}</details>" if table else "")
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
-from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.base import View, report_html, table_html
 from workbench.widgets.kit.palette import ACCENT, BAD, CAUSES
 from workbench.widgets.kit.payload import pack
 from workbench.widgets.kit.selection import Selection
@@ -68,7 +68,7 @@ def stored(report: Report) -> dict[str, Any]:
 
 def html(report: Report) -> str:
     """Picture and table."""
-    return picture_html(report.sentence, draw(report), table_html(report.rows))
+    return report_html(report, draw(report), table_html(report.rows))
 
 
 def draw(report: Report) -> str:

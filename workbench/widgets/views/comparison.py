@@ -19,7 +19,7 @@ from workbench.profiler.advice.compare import AMOUNTS, KEYS, TABLES, Comparison,
 from workbench.profiler.advice.why import THROUGH
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
-from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.base import View, report_html, table_html
 from workbench.widgets.kit.detail import BUSY, Window, bins_of
 from workbench.widgets.kit.palette import ACCENT, CAUSES
 from workbench.widgets.kit.payload import Names, pack
@@ -235,7 +235,7 @@ def stored(report: Comparison) -> dict[str, Any]:
 
 def html(report: Comparison) -> str:
     """Picture and table."""
-    return picture_html(report.sentence, draw(report), table_html(report.headlines, rows=24))
+    return report_html(report, draw(report), table_html(report.headlines, rows=24))
 
 
 def draw(report: Comparison) -> str:

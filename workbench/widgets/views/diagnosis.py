@@ -18,7 +18,7 @@ from workbench.profiler.advice.search.trial import cost_of
 from workbench.widgets import linked
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
-from workbench.widgets.kit.base import View, picture_html, table_html, with_html
+from workbench.widgets.kit.base import View, report_html, table_html, with_html
 from workbench.widgets.kit.palette import BAD
 from workbench.widgets.kit.selection import Selection
 
@@ -255,7 +255,7 @@ def stored(report: Report) -> dict[str, Any]:
 
 def html(report: Report) -> str:
     """Picture and table."""
-    return picture_html(report.sentence, draw(report), table_html(report.to_pandas()[_TABLE]))
+    return report_html(report, draw(report), table_html(report.to_pandas()[_TABLE]))
 
 
 def draw(report: Report) -> str:

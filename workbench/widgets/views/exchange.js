@@ -165,7 +165,7 @@ function tell(view) {
       {label: "bytes", number: true, text: ({bytes}) => wholeText(bytes), bar: ({bytes}) => bytes / all},
     ], partners, {most: 3000, pick: ({tile: other}) => go(view, columns.step[now], other)})) : "",
     h("p", {text: "The arrows choose a tile, b the busiest; , and . the step before and after; [ and ] the exchange that takes more and less."}));
-  const sentence = `Exchange ${name} (step ${wholeText(columns.step[now])}, ${cyclesText(columns.cycles[now])}): ${lines[0]} ${lines[1]}`;
+  const sentence = `Modelled exchange ${name} (step ${wholeText(columns.step[now])}, ${cyclesText(columns.cycles[now])}): ${lines[0]} ${lines[1]}`;
   ui.say(sentence);
   ui.announce(`${name}, tile ${wholeText(tile)} of IPU ${data.ipu}: ${lines.join(" ")}`);
 }

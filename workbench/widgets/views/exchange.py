@@ -14,7 +14,7 @@ from workbench.errors import InputError
 from workbench.profiler.exchanges.arrows import Arrows
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
-from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.base import View, report_html, table_html
 from workbench.widgets.kit.palette import BAD, CAUSES, RAMP, Paint
 from workbench.widgets.kit.payload import Names, pack
 from workbench.widgets.kit.selection import Selection
@@ -183,7 +183,7 @@ def stored(report: Report) -> dict[str, Any]:
 def html(report: Report) -> str:
     """Picture and table: the arrows of the tile, most bytes first, or where there are none the steps."""
     table = report.to_pandas() if not report.untold else report.steps
-    return picture_html(report.sentence, draw(report), table_html(table))
+    return report_html(report, draw(report), table_html(table))
 
 
 def draw(report: Report) -> str:

@@ -8,7 +8,7 @@ from workbench.base.units import bytes_text, count_text
 from workbench.profiler.report import records
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
-from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.base import View, report_html, table_html
 from workbench.widgets.kit.palette import ACCENT, BAD, CATEGORIES, paint
 from workbench.widgets.kit.selection import Selection
 
@@ -87,7 +87,7 @@ def stored(report: Report) -> dict[str, Any]:
 
 def html(report: Report) -> str:
     """Picture and table."""
-    return picture_html(report.sentence, draw(report), table_html(report.largest_variables.drop(columns="id"), rows=10))
+    return report_html(report, draw(report), table_html(report.largest_variables.drop(columns="id"), rows=10))
 
 
 def draw(report: Report) -> str:

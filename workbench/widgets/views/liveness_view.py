@@ -14,7 +14,7 @@ from workbench.base.units import bytes_text, count_text
 from workbench.profiler.memory import live_bytes
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
-from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.base import View, report_html, table_html
 from workbench.widgets.kit.palette import CATEGORIES, DIRECTIONS, GREY, RAMP, Paint, paint
 from workbench.widgets.kit.payload import Names, pack
 from workbench.widgets.kit.selection import Selection
@@ -96,8 +96,9 @@ def lanes(report: Report) -> tuple[dict[str, Any], bytes]:
     layout, buffer = pack({"start": ("i4", starts), **columns})
     fullest = table.iloc[int(table["fullest_tile_bytes"].to_numpy().argmax())]
     sentence = (
-        f"Liveness of {len(table)} IPUs: the fullest tile is {fullest['fullest_tile']:,} of IPU {fullest['ipu']}, with "
-        f"{bytes_text(fullest['fullest_tile_bytes'])} at place {fullest['fullest_position']:,} of its program"
+        f"Modelled liveness of {len(table)} IPUs: the fullest tile is {fullest['fullest_tile']:,} of IPU "
+        f"{fullest['ipu']}, with {bytes_text(fullest['fullest_tile_bytes'])} at place "
+        f"{fullest['fullest_position']:,} of its program"
     )
     data = {
         "sentence": sentence,
@@ -205,7 +206,7 @@ def html(report: Report) -> str:
     """Picture and table."""
     shown = of_a_tile(report)
     table = table_html(shown.at(shown.peak_position)) if len(shown.steps) else ""
-    return picture_html(shown.sentence, draw(report), table)
+    return report_html(shown, draw(report), table)
 
 
 def _coarse(values: IntArray, most: int) -> tuple[list[int], list[int]]:

@@ -196,11 +196,11 @@ function load(view, model) {
 export function said(view) {
   const {data, split} = view, ipu = ipuOf(view);
   if (split === "category") return data.sentences[data.held.indexOf(ipu)];
-  const {series} = drawnNow(view), sums = sumsOf(series, data.tiles, new Set()), head = `Memory of IPU ${ipu} by ${data.splits[split]}`;
+  const {series} = drawnNow(view), sums = sumsOf(series, data.tiles, new Set()), head = `Modelled memory of IPU ${ipu} by ${data.splits[split]}`;
   if (!series.paints.length) return split === "variables" ? `${head}: none yet` : head;
   const best = largestTile(sums), whole = sums.reduce((a, b) => a + b, 0);
   const parts = series.paints.map(({label}, part) => [label, series.bytes[part].reduce((a, b) => a + b, 0)]).sort((a, b) => b[1] - a[1]).slice(0, 2);
-  return `${head}: tile ${wholeText(best)} is fullest with ${bytesText(sums[best])} of ${bytesText(data.capacity_bytes)}, the average is ${bytesText(whole / data.tiles)}; most is ${parts.map(([label, size]) => `${label} ${bytesText(size)}`).join(" and ")}`;
+  return `${head}: tile ${wholeText(best)} is fullest with ${bytesText(sums[best])} of ${bytesText(data.capacity_bytes)}, the average is ${bytesText(whole / data.tiles)}; of ${bytesText(whole)} in all the largest ${parts.length > 1 ? "parts are" : "part is"} ${parts.map(([label, size]) => `${label} ${bytesText(size)}`).join(" and ")}`;
 }
 
 function furnish(view) {

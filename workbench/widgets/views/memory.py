@@ -14,7 +14,7 @@ from workbench.errors import InputError
 from workbench.profiler.places import ipu_of, variable_of
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg, tile_bytes
-from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.base import View, report_html, table_html
 from workbench.widgets.kit.palette import CATEGORIES, GAPS, LIVENESS, MICRO_BATCHES, REGIONS, Paint, paint
 from workbench.widgets.kit.payload import pack
 from workbench.widgets.kit.selection import Selection
@@ -132,7 +132,7 @@ def stored(report: Report) -> dict[str, Any]:
 def html(report: Report) -> str:
     """Picture and table, fullest tiles first."""
     table = report.to_pandas().sort_values("total_bytes", ascending=False, kind="stable")
-    return picture_html(report.sentence, draw(report), table_html(table))
+    return report_html(report, draw(report), table_html(table))
 
 
 def draw(report: Report) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.base.units import bytes_text, cycles_text, shown_text, things_text
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
-from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.base import View, report_html, table_html
 from workbench.widgets.kit.palette import ACCENT, MICRO_BATCHES
 from workbench.widgets.kit.payload import Names, pack
 from workbench.widgets.kit.selection import Selection
@@ -68,7 +68,7 @@ def stored(report: Report) -> dict[str, Any]:
 
 def html(report: Report) -> str:
     """Picture and table, the dearest layers first."""
-    return picture_html(report.sentence, draw(report), table_html(report.layers))
+    return report_html(report, draw(report), table_html(report.layers))
 
 
 def _dearest(report: Report) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from workbench.profiler.timeline.executions import Activity, layers_text
 from workbench.profiler.timeline.levels import Level, level
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets
-from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.base import View, report_html, table_html
 from workbench.widgets.kit.palette import CAUSES, DIRECTIONS, GREY, MICRO_BATCHES, Paint, paint
 from workbench.widgets.kit.payload import pack
 from workbench.widgets.kit.selection import Selection
@@ -290,7 +290,7 @@ def stored(report: Report) -> dict[str, Any]:
 
 def html(report: Report) -> str:
     """Picture and table of the stages."""
-    return picture_html(report.sentence, draw(report), table_html(report.to_pandas()))
+    return report_html(report, draw(report), table_html(report.to_pandas()))
 
 
 register(

@@ -11,7 +11,7 @@ from workbench.base.causes import CAUSES as CAUSE_NAMES
 from workbench.base.units import bytes_text, count_text
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
-from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.base import View, report_html, table_html
 from workbench.widgets.kit.frames import BLOCK, block_number, block_of, frames, spread, whole_numbers
 from workbench.widgets.kit.palette import CAUSES, RAMP
 from workbench.widgets.kit.payload import Names, pack
@@ -112,7 +112,7 @@ def stored(report: Report) -> dict[str, Any]:
 def html(report: Report) -> str:
     """Picture and table, the fullest positions first."""
     table = report.to_pandas().sort_values("live_bytes", ascending=False, kind="stable")
-    return picture_html(report.sentence, draw(report), table_html(table))
+    return report_html(report, draw(report), table_html(table))
 
 
 def draw(report: Report) -> str:

@@ -15,7 +15,7 @@ from workbench.errors import InputError
 from workbench.profiler.timeline.branches import Branch
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
-from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.base import View, report_html, table_html
 from workbench.widgets.kit.palette import CAUSES, CONTROL
 from workbench.widgets.kit.payload import Names, pack
 from workbench.widgets.kit.selection import Selection
@@ -218,7 +218,7 @@ def stored(report: Report) -> dict[str, Any]:
 
 def html(report: Report) -> str:
     """Picture and table, the first levels of the tree."""
-    return picture_html(report.sentence, draw(report), table_html(_listed(report)))
+    return report_html(report, draw(report), table_html(_listed(report)))
 
 
 def _listed(report: Report) -> pd.DataFrame:

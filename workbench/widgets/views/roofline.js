@@ -91,7 +91,7 @@ function draw(view, ctx, width, height, t) {
 const typeOf = ({data, columns}, i) => data.strings[columns.type[i]];
 const nameOf = ({data, columns}, i) => data.strings[columns.name[i]];
 const lines = (view, i, {columns, data} = view) => [`${countText(columns.rate[i])} FLOP/s, ${percentText(columns.rate[i] / columns.ceiling[i])} of its ceiling, ${percentText(columns.rate[i] / data.peaks[typeOf(view, i)])} of the ${typeOf(view, i)} peak`,
-  `${countText(columns.flops[i])} FLOP, ${wholeText(columns.exchanged_bytes[i])} bytes exchanged: bound by ${columns.exchange[i] ? "exchange" : "compute"}`];
+  `${countText(columns.flops[i])} FLOP, ${wholeText(columns.exchanged_bytes[i])} bytes exchanged: under the ceiling of ${columns.exchange[i] ? "exchange" : "compute"}`];
 
 function choose(view, i) {
   const {data, columns, ui} = view;
@@ -112,10 +112,10 @@ async function render({model, el}) {
   view.list = grid({label: "Operators under their ceilings", rows: order, high: 290, sort: {column: 1, down: true}, chosen: (i) => i === view.chosen, pick: (i) => choose(view, i),
     columns: [{label: "operator", wide: "52%", text: (i) => nameOf(view, i)}, {label: "FLOP", number: true, value: (i) => columns.flops[i], text: (i) => countText(columns.flops[i])},
       {label: "of ceiling", number: true, value: (i) => columns.rate[i] / columns.ceiling[i], text: (i) => percentText(columns.rate[i] / columns.ceiling[i])}]});
-  ui.panel.replaceChildren(h("h4", {text: "Choose a point or a row"}), h("p", {text: "The larger a point, the more work; circles are bound by exchange, squares by compute."}), view.list.root);
+  ui.panel.replaceChildren(h("h4", {text: "Choose a point or a row"}), h("p", {text: "The larger a point, the more work; circles lie under the ceiling of exchange, squares under that of compute."}), view.list.root);
   ui.legend.replaceChildren(...data.directions.map((paint) => h("span", {class: "wb-key"}, swatch({...paint, pattern: ""}), h("span", {text: paint.label}))));
   ui.setTable(() => grid({label: "Points", rows: order, columns: [{label: "operator", wide: "30%", text: (i) => nameOf(view, i)}, ...["flops", "exchanged_bytes", "intensity", "rate", "ceiling"].map((name) => ({label: name.replaceAll("_", " "), number: true, value: (i) => columns[name][i],
-    text: (i) => (columns[name][i] >= data.endless ? "∞" : columns[name][i] < 1000 ? shortText(columns[name][i].toFixed(2)) : wholeText(columns[name][i]))})), {label: "bound by", text: (i) => (columns.exchange[i] ? "exchange" : "compute")}], sort: {column: 1, down: true}}).root);
+    text: (i) => (columns[name][i] >= data.endless ? "∞" : columns[name][i] < 1000 ? shortText(columns[name][i].toFixed(2)) : wholeText(columns[name][i]))})), {label: "ceiling of", text: (i) => (columns.exchange[i] ? "exchange" : "compute")}], sort: {column: 1, down: true}}).root);
   view.canvas = surface(ui.canvas, (...args) => draw(view, ...args));
   const show = tip(ui.plot);
   ui.canvas.addEventListener("pointermove", (event) => { const [px, py] = place(event, ui.canvas), i = nearest(view.points, px, py); if (i < 0) show(); else show(px, py, [nameOf(view, i), ...lines(view, i)]); });

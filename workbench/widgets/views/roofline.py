@@ -9,7 +9,7 @@ import numpy as np
 from workbench.base.units import count_text, shown_text, things_text
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
-from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.base import View, report_html, table_html
 from workbench.widgets.kit.palette import DIRECTIONS, paint
 from workbench.widgets.kit.payload import Names, pack
 from workbench.widgets.kit.selection import Selection
@@ -73,7 +73,7 @@ def stored(report: Report) -> dict[str, Any]:
 def html(report: Report) -> str:
     """Picture and table, the most work first."""
     points = report.points.sort_values("flops", ascending=False, kind="stable")
-    return picture_html(report.sentence, draw(report), table_html(points))
+    return report_html(report, draw(report), table_html(points))
 
 
 def draw(report: Report) -> str:

@@ -12,7 +12,7 @@ from workbench.base.units import cycles_text
 from workbench.profiler.advice.schedules import stash_bytes
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
-from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.base import View, report_html, table_html
 from workbench.widgets.kit.detail import BUSY, Window, bins_of
 from workbench.widgets.kit.palette import CAUSES, paint
 from workbench.widgets.kit.payload import pack
@@ -68,7 +68,7 @@ def draw(report: ScheduleComparison) -> str:
 
 def html(report: ScheduleComparison) -> str:
     """Picture and table."""
-    return picture_html(report.sentence, draw(report), table_html(report.to_pandas()))
+    return report_html(report, draw(report), table_html(report.to_pandas()))
 
 
 BINS = 1_200  # parts of a lane's time

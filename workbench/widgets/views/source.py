@@ -10,7 +10,7 @@ from workbench.base.units import bytes_text, cycles_text, percent_text, shown_te
 from workbench.profiler.report import records
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
-from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.base import View, report_html, table_html
 from workbench.widgets.kit.palette import ACCENT
 from workbench.widgets.kit.payload import Names, pack
 from workbench.widgets.kit.selection import Selection
@@ -89,7 +89,7 @@ def html(report: Report) -> str:
     """Picture and table, the dearest lines first."""
     columns = ["source", "text", "cycles", "fraction", "peak_bytes", "code_bytes"]
     lines = report.lines[columns].assign(source=list(report.titles.values()))
-    return picture_html(report.sentence, draw(report), table_html(lines))
+    return report_html(report, draw(report), table_html(lines))
 
 
 def draw(report: Report) -> str:

@@ -73,9 +73,9 @@ def _bar(picture: Any, x: int, y: int, part: float, expected: float | None, colo
 
 def html(report: Split) -> str:
     """Picture and tables."""
-    from workbench.widgets.kit.base import picture_html, table_html
+    from workbench.widgets.kit.base import report_html, table_html
 
-    return picture_html(report.sentence, draw(report), table_html(report.table) + table_html(report.tried))
+    return report_html(report, draw(report), table_html(report.table) + table_html(report.tried))
 
 
 def widget(report: Split, selection: Any = None) -> Any:

@@ -117,10 +117,10 @@ def capacity_of(report: Sweep, table: pd.DataFrame) -> int:
 
 def html(report: Sweep) -> str:
     """Picture and table."""
-    from workbench.widgets.kit.base import picture_html, table_html
+    from workbench.widgets.kit.base import report_html, table_html
 
     table = report.table.astype(object)
-    return picture_html(report.sentence, draw(report), table_html(table.where(table.notna(), "")))
+    return report_html(report, draw(report), table_html(table.where(table.notna(), "")))
 
 
 def widget(report: Sweep, selection: Any = None) -> Any:

@@ -140,12 +140,12 @@ function walk(view) {
 // What is drawn, in one sentence: of the IPU and of the measure that are chosen.
 export function said(view) {
   const ipu = ipuOf(view), shown = measured(view, ipu), found = stepwise(view) && shownFrame(view, ipu);
-  if (!shown) return `Tile map of IPU ${ipu}, ${AT_A_STEP[view.measure]}`;
+  if (!shown) return `Modelled tile map of IPU ${ipu}, ${AT_A_STEP[view.measure]}`;
   const {values, text, what} = shown, best = values.reduce((a, value, tile) => (value > values[a] ? tile : a), 0), sum = values.reduce((a, b) => a + b, 0);
   const most = `${text(values[best])} on tile ${wholeText(best)}, ${text(sum)} in all`;
-  if (found) return `Tile map of IPU ${ipu}, ${AT_A_STEP[view.measure]}, place ${wholeText(found.place)} of ${wholeText(found.program.count)} (${found.name}): at most ${most}`;
+  if (found) return `Modelled tile map of IPU ${ipu}, ${AT_A_STEP[view.measure]}, place ${wholeText(found.place)} of ${wholeText(found.program.count)} (${found.name}): at most ${most}`;
   const used = values.reduce((count, value) => count + (value > 0), 0), least = values.reduce((a, b) => Math.min(a, b), Infinity);
-  return `Tile map of IPU ${ipu}, ${what}: ${wholeText(used)} of ${thingsText(values.length, "tile")}, from ${text(least)} to ${most}`;
+  return `Modelled tile map of IPU ${ipu}, ${what}: ${wholeText(used)} of ${thingsText(values.length, "tile")}, from ${text(least)} to ${most}`;
 }
 
 // Lines of the panel about the chosen tile: what it does in the program, and at the step.

@@ -13,7 +13,7 @@ from workbench.errors import InputError
 from workbench.profiler.places import ipu_of
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, frames, svg, tile_bytes
-from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.base import View, report_html, table_html
 from workbench.widgets.kit.palette import RAMP
 from workbench.widgets.kit.payload import pack
 from workbench.widgets.kit.selection import Selection
@@ -179,7 +179,7 @@ def stored(report: Report) -> dict[str, Any]:
 def html(report: Report) -> str:
     """Picture and table, highest first."""
     table = report.to_pandas().sort_values(report.unit, ascending=False, kind="stable")
-    return picture_html(report.sentence, draw(report), table_html(table))
+    return report_html(report, draw(report), table_html(table))
 
 
 def grid(report: Report) -> tuple[Any, Any]:

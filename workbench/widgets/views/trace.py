@@ -20,7 +20,7 @@ from workbench.profiler.memory.live_bytes import ipus_of_step
 from workbench.profiler.places import ipu_of, step_of
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
-from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.base import View, report_html, table_html
 from workbench.widgets.kit.detail import BUSY, MAX_RECTANGLES, Detail, Lane, Window, count_blocks
 from workbench.widgets.kit.palette import CAUSES, DIRECTIONS, GREY, Paint, paint
 from workbench.widgets.kit.payload import Names, pack
@@ -307,9 +307,7 @@ def stored(report: Report) -> dict[str, Any]:
 
 def html(report: Report) -> str:
     """Picture and table."""
-    return picture_html(
-        report.sentence, draw(report), table_html(report.to_pandas().replace({"cause": dict(CAUSE_WORDS)}))
-    )
+    return report_html(report, draw(report), table_html(report.to_pandas().replace({"cause": dict(CAUSE_WORDS)})))
 
 
 def draw(report: Report) -> str:

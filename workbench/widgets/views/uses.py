@@ -106,12 +106,12 @@ def fewest_html(report: FewestIpus) -> str:
 def _html(report: Plan | FewestIpus, picture: str, code: str) -> str:
     """What is typed wraps between its arguments, and nowhere else."""
     from workbench.base.text import markup
-    from workbench.widgets.kit.base import picture_html, table_html
+    from workbench.widgets.kit.base import report_html, table_html
 
     table = report.to_pandas().astype(object)
     left = "".join(f"<p>Not tried: {markup(each)}.</p>" for each in getattr(report, "untried", ()))
     typed = f"<p><code>{markup(code)}</code></p>" if code else ""
-    return picture_html(report.sentence, picture, table_html(table.where(table.notna(), ""))) + typed + left
+    return report_html(report, picture, table_html(table.where(table.notna(), ""))) + typed + left
 
 
 def plan_figure(report: Plan) -> go.Figure:

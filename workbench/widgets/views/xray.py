@@ -11,7 +11,7 @@ from workbench.base.units import bytes_text, count_text, shown_text
 from workbench.profiler.memory import live_bytes
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
-from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.base import View, report_html, table_html
 from workbench.widgets.kit.palette import CATEGORIES, paint
 from workbench.widgets.kit.payload import Names, pack
 from workbench.widgets.kit.selection import Selection
@@ -125,7 +125,7 @@ def stored(report: Report) -> dict[str, Any]:
 def html(report: Report) -> str:
     """Picture and table, the largest first."""
     frame = report.rectangles.sort_values("bytes", ascending=False, kind="stable")
-    return picture_html(report.sentence, draw(report), table_html(frame.drop(columns="variable")))
+    return report_html(report, draw(report), table_html(frame.drop(columns="variable")))
 
 
 def draw(report: Report) -> str:
