@@ -59,7 +59,8 @@ class Report:
 
     def known_error(self, kind: str) -> TypicalError | None:
         """How far published numbers of a kind are from modelled ones; None where that is not known."""
-        profile = getattr(self, "profile", None)
+        several = getattr(self, "profiles", ())  # of a comparison, which are of one version
+        profile = several[0] if several else getattr(self, "profile", None)
         return None if profile is None else error_of(profile.meta.get("typical_errors", {}), kind)
 
     @property

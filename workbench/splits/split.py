@@ -12,6 +12,7 @@ import pandas as pd
 from workbench.base.text import shown
 from workbench.base.units import bytes_text, cycles_text, percent_text, things_text
 from workbench.errors import InputError
+from workbench.profiler.fidelity import within_error
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records, text_table
 
@@ -52,6 +53,7 @@ class Split(Report):
     """
 
     name: ClassVar[str] = "split"
+    kinds: ClassVar[tuple[str, ...]] = ("memory", "cycles")
     names: tuple[str, ...]
     attempts: tuple[Attempt, ...]
     untried: str = ""
@@ -166,10 +168,14 @@ class Split(Report):
         compiled = self.used_up or f"{len(self.attempts)} compiled"
         gain, turns = "", things_text(int(profile.meta["pipeline"]["micro_batches"]), "micro-batch")
         if even is not None and even.fits and profile.fits and even.total_cycles > profile.total_cycles:
-            gain = f", {percent_text(1 - profile.total_cycles / even.total_cycles)} fewer cycles than in even stages"
+            doubt = within_error(self.known_error("cycles"), profile.total_cycles, even.total_cycles)
+            gain = (
+                f", {percent_text(1 - profile.total_cycles / even.total_cycles)} fewer cycles than in even stages"
+                f"{f' ({doubt})' if doubt else ''}"
+            )
         return (
             f"{len(self.best.cuts) + 1} stages, cut after {cut}{needs}: {verdict}, "
-            f"{cycles_text(profile.total_cycles)} a call of {turns}{gain}; {compiled}"
+            f"modelled {cycles_text(profile.total_cycles)} a call of {turns}{gain}; {compiled}"
             + (f"; {self.decided}" if self.decided else "")
         )
 
@@ -192,7 +198,7 @@ class Split(Report):
     def to_text(self) -> str:
         """The sentence, the stages, what was tried, and the arguments to type."""
         tables = [text_table(frame.astype(object).where(frame.notna(), "")) for frame in (self.table, self.tried)]
-        return "\n\n".join([shown(self.sentence) + ".", *tables, self.code])
+        return "\n\n".join([shown(self.sentence) + ".", *tables, self.code, "\n".join(self.errors)])
 
 
 def typed(arguments: Mapping[str, Any]) -> str:

@@ -143,7 +143,8 @@ class Sweep(Report):
         row = self.rows[self.best]
         named = ", ".join(f"{axis}={_asked(row.point[axis])}" for axis in self.axes if axis in row.point)
         cost = (
-            f"{cycles_text(row.values['total_cycles'])} a call, fullest tile {bytes_text(row.values['max_tile_bytes'])}"
+            f"modelled {cycles_text(row.values['total_cycles'])} a call, "
+            f"fullest tile {bytes_text(row.values['max_tile_bytes'])}"
         )
         return f"{text}; fastest by sample with {named}: {cost}"
 

@@ -105,7 +105,10 @@ def test_a_program_that_fits_is_offered_what_is_faster() -> None:
     base = FakeExecutable(request=FakeRequest(), profile=profile_of(9_000, NOW_CYCLES))
     found = diagnose(base, FakeCompiler(lambda asked: (9_500, 9_000 if PARTIALS in asked else 12_500)), levers=FEW)
     assert [fix.lever for fix in found.fixes] == ["half_partials"]
-    assert found.sentence == "It fits; half partials for matmuls and convolutions makes it 25.0 % faster per sample"
+    mend = "half partials for matmuls and convolutions"
+    assert found.sentence == f"It fits; {mend} makes it 25.0 % faster per sample, modelled"
+    little = diagnose(base, FakeCompiler(lambda asked: (9_500, 11_000 if PARTIALS in asked else 12_500)), levers=FEW)
+    assert little.sentence.endswith("% faster per sample, modelled and within the typical error of 15.0 %")
     nothing = diagnose(base, FakeCompiler(lambda asked: (10_001, 1)), levers=FEW)
     assert nothing.sentence == f"It fits, and no change of the {len(nothing.tried)} tried makes it faster"
 

@@ -108,7 +108,8 @@ def test_the_passes_run_once_for_schedules_that_recompute_alike() -> None:
 
 def test_sentence_text_and_pictures() -> None:
     report = compared()
-    assert report.sentence.startswith("Grouped is the fastest that fits: ")
+    first = "Grouped is the fastest that fits (Grouped, recomputed within the typical error): "
+    assert report.sentence.startswith(first)
     assert report.sentence.count(" idle") == 5
     assert report.sentence.endswith("; Sequential, recomputed: nothing is computed again, so all is as without")
     assert "schedule" in report.to_text()

@@ -19,6 +19,7 @@ from workbench.base.units import MINUS, bytes_text, cycles_text, things_text
 from workbench.errors import InputError
 from workbench.profiler.advice.why import REMAINDER, THROUGH, why
 from workbench.profiler.export.html import page_of
+from workbench.profiler.fidelity import within_error
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records, text_table
 
@@ -38,6 +39,7 @@ class Comparison(Report):
     """
 
     name: ClassVar[str] = "comparison"
+    kinds: ClassVar[tuple[str, ...]] = ("memory", "cycles")
     profiles: tuple[Profile, ...]
     labels: tuple[str, ...] = ()
 
@@ -163,13 +165,20 @@ class Comparison(Report):
         """The change of the peak and of the cycles, per later profile."""
         first = self.profiles[0]
         parts = [
-            f"{self.names[place]} against {self.names[0]}: "
-            f"worst tile {_signed(other.max_tile_bytes - first.max_tile_bytes, True)}, "
-            f"{_signed(other.total_cycles - first.total_cycles, False)}, "
+            f"{self.names[place]} against {self.names[0]}, modelled: "
+            f"worst tile {_signed(other.max_tile_bytes - first.max_tile_bytes, True)}"
+            f"{self._doubt('memory', first.max_tile_bytes, other.max_tile_bytes)}, "
+            f"{_signed(other.total_cycles - first.total_cycles, False)}"
+            f"{self._doubt('cycles', first.total_cycles, other.total_cycles)}, "
             f"{'fits' if other.fits else 'does not fit'}, {_as_before(first.fits, other.fits)}"
             for place, other in enumerate(self.profiles[1:], start=1)
         ]
         return "; ".join(parts)
+
+    def _doubt(self, kind: str, one: int, other: int) -> str:
+        """In brackets, that numbers of a kind differ by no more than such usually are off; "" where by more."""
+        found = within_error(self.known_error(kind), one, other)
+        return f" ({found})" if found else ""
 
     def to_pandas(self) -> pd.DataFrame:
         """The headlines."""
@@ -188,7 +197,7 @@ class Comparison(Report):
         nameless = {"layer": {"": NO_LAYER}}
         tables = [self.headlines, self.options, *(self.table(name).replace(nameless) for name in TABLES)]
         parts = [self.sentence, self.reasons, *(text_table(frame, rows=10) for frame in tables)]
-        return "\n\n".join(part for part in parts if part)
+        return "\n\n".join(part for part in (*parts, "\n".join(self.errors)) if part)
 
 
 def _as_before(first: bool, other: bool) -> str:

@@ -34,7 +34,7 @@ from workbench.profiler.advice.search.trial import (
 )
 from workbench.profiler.advice.snippet import code_of
 from workbench.profiler.advice.tips import hand_made_advice
-from workbench.profiler.fidelity import in_doubt
+from workbench.profiler.fidelity import in_doubt, within_error
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, face, records, text_table
 
@@ -112,6 +112,7 @@ class Diagnosis(Report):
     """
 
     name: ClassVar[str] = "diagnosis"
+    kinds: ClassVar[tuple[str, ...]] = ("memory", "cycles")
     profile: Profile
     fixes: tuple[Fix, ...]
     tried: tuple[Fix, ...] = ()
@@ -133,7 +134,12 @@ class Diagnosis(Report):
         if profile.fits:
             if best is None:
                 return f"It fits, and {self._none} makes it faster"
-            return f"It fits; {best.fix} makes it {percent_text(1 - self.slowdown(best))} faster per sample"
+            slower, known = self.slowdown(best), self.known_error("cycles")
+            doubt = within_error(known, 1.0, slower)
+            return (
+                f"It fits; {best.fix} makes it {percent_text(1 - slower)} faster per sample, modelled"
+                f"{f' and {doubt}' if doubt else ''}"
+            )
         if best is None:
             return f"It is {self._over} over, and {self._none} lowers that{self._by_hand}"
         if best.fits:
@@ -222,7 +228,8 @@ class Diagnosis(Report):
         notes += [f"Not tried: {lever}: {reason}." for lever, reason in self.skipped]
         notes += [f"{fix.fix}: {fix.problem}" for fix in self.tried if fix.problem]
         code = [self.fixes[0].code] if self.fixes else []
-        parts = [self.sentence + ".", text_table(pd.DataFrame(rows), SHOWN), "\n".join(notes), *code]
+        table, errors = text_table(pd.DataFrame(rows), SHOWN), "\n".join(self.errors)
+        parts = [self.sentence + ".", table, "\n".join(notes), *code, errors]
         return "\n\n".join(part for part in parts if part)
 
     def apply(self, index: int = 0, progress: Progress | None = None) -> Any:

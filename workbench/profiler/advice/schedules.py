@@ -14,6 +14,7 @@ from workbench.base.text import short
 from workbench.base.units import bytes_text, cycles_text, percent_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.profiler.advice.compare import Comparison
+from workbench.profiler.fidelity import within_error
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face, records, text_table
 
@@ -88,11 +89,26 @@ class ScheduleComparison(Comparison):
             if profile is not best
         ]
         first = (
-            f"{named[id(best)]} is {'the fastest that fits' if best.fits else 'the smallest; none fits'}: "
-            f"{cycles_text(best.total_cycles)}, {percent_text(best.pipeline.bubbles()['fraction'])} idle, "
-            f"worst tile {bytes_text(best.max_tile_bytes)}"
+            f"{named[id(best)]} is {'the fastest that fits' if best.fits else 'the smallest; none fits'}"
+            f"{self._as_good}: {cycles_text(best.total_cycles)} (modelled), "
+            f"{percent_text(best.pipeline.bubbles()['fraction'])} idle, worst tile {bytes_text(best.max_tile_bytes)}"
         )
         return "; ".join([first, *parts])
+
+    @property
+    def _as_good(self) -> str:
+        """In brackets, which others are as good to within what such numbers usually are off."""
+        best = self.best
+        kind, name = ("cycles", "total_cycles") if best.fits else ("memory", "max_tile_bytes")
+        known, own = self.known_error(kind), int(getattr(best, name))
+        near = [
+            trial.title
+            for profile, trial in zip(self.profiles, self._compiled, strict=True)
+            if profile.fits == best.fits
+            and profile is not best
+            and within_error(known, own, int(getattr(profile, name)))
+        ]
+        return f" ({' and '.join(near)} within the typical error)" if near else ""
 
     @property
     def _compiled(self) -> list[Trial]:
@@ -100,7 +116,8 @@ class ScheduleComparison(Comparison):
 
     def to_text(self) -> str:
         """The sentence and the table."""
-        return f"{self.sentence}\n\n{text_table(self.table_of_schedules)}".rstrip()
+        text = f"{self.sentence}\n\n{text_table(self.table_of_schedules)}".rstrip()
+        return "\n".join([text, *self.errors])
 
     def figure(self) -> Any:
         """A plotly figure: bars of cycles by what the IPUs do, and of the fullest tile of each IPU."""
