@@ -292,8 +292,9 @@ def autosplit(
     `compiles` were made. Where nothing fits, recomputation and then offloading are tried. `arguments` as in
     `wb.compile`, which takes the result: `stages=split`; `inputs`: a tuple of its example inputs. Without
     `gradient_accumulation_steps` there are four times the micro-batches that fill the pipeline. Layers at both ends
-    that share a variable are on one IPU: its two stages are in `device_mapping`. Errors: `InputError` for a source
-    without layers, too few of them, or more IPUs than there are.
+    that share a variable are on one IPU: its two stages are in `device_mapping`. `.decided` of the result, and the
+    pipeline of its profile, say whether memory or time decided the cut. Errors: `InputError` for a source without
+    layers, too few of them, or more IPUs than there are.
     """
     from workbench.base.whole import whole
     from workbench.ipu.devices import check_ipus
