@@ -47,7 +47,7 @@ def compiled(program: str, changed: dict[str, Any], like: Any = None) -> Any:
     import workbench as wb
     from workbench.executable import compile_request, make_request
     from workbench.executable.configured import defaults
-    from workbench.widgets.app.run import Frozen
+    from workbench.widgets.app.form.run import Frozen
 
     name, size, arguments, options = PROGRAMS[program]
     config = Frozen(defaults().with_values({**TILES, **options, **changed}))

@@ -24,9 +24,9 @@ from workbench.widgets.app import App, difference
 from workbench.widgets.app import app as app_module
 from workbench.widgets.app import progress as app_progress
 from workbench.widgets.app.builder.layers import Layer
-from workbench.widgets.app.options import OptionsForm
-from workbench.widgets.app.run import compiled
-from workbench.widgets.app.source import READY
+from workbench.widgets.app.form.options import OptionsForm
+from workbench.widgets.app.form.run import compiled
+from workbench.widgets.app.form.source import READY
 from workbench.widgets.app.task import Task
 from workbench.widgets.views import diagnosis
 

@@ -16,7 +16,7 @@ from workbench.widgets.app import App
 from workbench.widgets.app.builder.kinds import KINDS
 from workbench.widgets.app.builder.layers import Layer
 from workbench.widgets.app.builder.rows import ASKED
-from workbench.widgets.app.number import Number, PartNumber, WholeNumber
+from workbench.widgets.app.form.number import Number, PartNumber, WholeNumber
 from workbench.widgets.kit.library import Drawn
 
 EVIL = "<img src=x onerror=alert(1)>"

@@ -17,8 +17,8 @@ from workbench.profiler.report import face
 from workbench.widgets import linked
 from workbench.widgets.app import App
 from workbench.widgets.app import app as app_module
+from workbench.widgets.app.form.run import OPTIMIZERS, OWN
 from workbench.widgets.app.history import KEPT, History, told_apart
-from workbench.widgets.app.run import OPTIMIZERS, OWN
 from workbench.widgets.views.diagnosis import DiagnosisView
 
 

@@ -10,8 +10,8 @@ import workbench as wb
 from workbench.errors import InputError, WorkbenchError
 from workbench.executable import PHASES
 from workbench.widgets.app import App
+from workbench.widgets.app.form.run import AUTO, BY_HAND, EVEN, FOUND
 from workbench.widgets.app.ribbon import Ribbon
-from workbench.widgets.app.run import AUTO, BY_HAND, EVEN, FOUND
 
 STEPS = "pipeline.gradient_accumulation_steps"
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Any
 
 import ipywidgets
@@ -22,18 +20,16 @@ from workbench.profiler.report import face
 from workbench.profiler.storage import profile_bytes
 from workbench.splits.by_hand import ByHand
 from workbench.widgets import linked
-from workbench.widgets.app.bar import Bar, asked_for
-from workbench.widgets.app.code import AppCode, code_of
-from workbench.widgets.app.history import KEPT, Entry, History, Stands, difference
-from workbench.widgets.app.number import Number
-from workbench.widgets.app.options import OptionsForm
+from workbench.widgets.app.bar import Bar
+from workbench.widgets.app.form import Form
+from workbench.widgets.app.form.code import code_of
+from workbench.widgets.app.form.run import AUTO, compiled
+from workbench.widgets.app.history import KEPT, Entry, History, difference
 from workbench.widgets.app.progress import AppProgress
 from workbench.widgets.app.reference import ReferencePanel
 from workbench.widgets.app.ribbon import Ribbon
-from workbench.widgets.app.run import AUTO, RunForm, compiled, request_of
 from workbench.widgets.app.share import Kept, SharePanel
 from workbench.widgets.app.share.panel import file_name
-from workbench.widgets.app.source import SourcePicker
 from workbench.widgets.app.task import Outcome, Progress, Task
 from workbench.widgets.app.trial import Tries, tried
 from workbench.widgets.app.whatif import Basis, WhatIf
@@ -85,13 +81,11 @@ class App(ipywidgets.VBox):
         self._asked = ""  # the code of what is shown
         self._stands: Any = None  # where the form stood that asked for the last compile
         self._set_for_stages = ""  # what the last compile set besides, in words
-        self._ready = self._keeping = False
+        self._keeping = False
         self._kept = uuid.uuid4().hex  # under it, a page remembers where the views of this app were zoomed to
-        self.picker = SourcePicker(source, self._pick)
-        self.run = RunForm(self._show_code)
-        self.options = OptionsForm(config, self._show_code, self.try_option)
-        self.code = AppCode(title="What is compiled, as code")
-        self.stands = Stands((self.picker, self.options, self.run), lambda: f"{self.code.code}{self.code.problem}")
+        self.form = Form(source, config, self._show_code, self.try_option)
+        self.picker, self.run, self.options = self.form.picker, self.form.run, self.form.options
+        self.code, self.stands = self.form.code, self.form.stands
         self.progress = AppProgress(self._mend)
         self.compile_button = self._button("Compile", "play", _COMPILE, self.compile, "primary")
         self.cancel_button = self._button("Cancel", "stop", "Stop; nothing half-finished is kept", self.cancel)
@@ -106,12 +100,10 @@ class App(ipywidgets.VBox):
         self.mending = ipywidgets.VBox()
         self.mending.add_class("wb-app-mending")  # the page gives the focus of what was here to what comes
         buttons = [self.compile_button, self.cancel_button, self.diagnose_button]
-        form = self._form()
-        self.bar = Bar(buttons, self.progress, [form], self.use_shown)
+        self.bar = Bar(buttons, self.progress, [self.form.box], self.use_shown)
         kept = [self.history.box, self.share, self.history.comparison, self.whatif]
-        super().__init__([self.bar.box, self.reference, form, *kept, self.mending, self.results])
+        super().__init__([self.bar.box, self.reference, self.form.box, *kept, self.mending, self.results])
         self.add_class("wb-app")
-        self._ready = True
         self._show_code()
         self._enable()
 
@@ -122,7 +114,7 @@ class App(ipywidgets.VBox):
 
     def request(self) -> Any:
         """What a press of Compile asks for; `InputError` or `OptionError` when that is not possible."""
-        return request_of(self.picker.choice(), self.run, self.options.options(), self.target)
+        return self.form.request(self.target)
 
     def compile(self) -> None:
         """Compile what the form says, in a thread."""
@@ -173,7 +165,7 @@ class App(ipywidgets.VBox):
         before = _Before(self.executable, self.diagnosis, self._asked, self._by_hand, self._stands, self.stands.state())
         try:
             self._stand_as_shown()
-            self._take(dict(change.arguments), dict(change.options))
+            self.form.take(dict(change.arguments), dict(change.options))
         except WorkbenchError as error:  # of options that were set since
             return self.progress_of(error)
         self._before, self._undone = self.profile, before
@@ -243,21 +235,6 @@ class App(ipywidgets.VBox):
         button.on_click(lambda _: pressed())
         return button
 
-    def _form(self) -> Any:
-        parts = ipywidgets.Box([self.picker.box, self.code])
-        parts.add_class("wb-app-model")
-        model = _card("Model", parts)
-        run = _card("Run", self.run.box, ipywidgets.HTML("<h4>Options</h4>"), self.options.box)
-        form = ipywidgets.Box([model, run])
-        form.add_class("wb-app-form")
-        return form
-
-    def _pick(self) -> None:
-        """Another source: cuts that were made by hand are none of its."""
-        if self._ready:
-            self.run.cut_by_hand([])
-            self._show_code()
-
     @property
     def running(self) -> bool:
         """Whether a compile or a diagnosis goes on."""
@@ -270,21 +247,11 @@ class App(ipywidgets.VBox):
         return self.running
 
     def _show_code(self) -> None:
-        if not self._ready:
-            return
-        try:
-            choice = self.picker.choice()
-            self.run.count_layers(choice.layers >= max(1, self.options.options().ipus() // self.run.replicas.value))
-            request = self.request()
-        except WorkbenchError as error:
-            self.code.problem = asked = str(error)
-        else:
-            self.code.code, self.code.problem = code_of(choice, request), ""
-            asked = asked_for(choice.name, request)
+        asked = self.form.show_code(self.target)
         self.options.panel.forget_tried(lambda of: self._tries_of(of.name, of.value) != of.asked)
         current = self.history.current
         self.share.say(ready=current is not None, code=self.code.code if not self.code.problem else "")
-        changed = current is not None and bool(self.code.problem or self.code.code != self._asked)
+        changed = current is not None and not self.form.says(self._asked)
         self.bar.say_form(asked, changed=changed)
         kept = current is not None and current.stands is not None
         self.bar.offer(use=kept and changed, undo=kept and not changed and self.stands.undoes)
@@ -297,8 +264,7 @@ class App(ipywidgets.VBox):
             request = self.request()
         except WorkbenchError as error:
             return self.progress_of(error)
-        for field in self._numbers():
-            field.settle()
+        self.form.settle()
         like = self.executable
 
         def work(progress: Progress) -> Any:
@@ -312,27 +278,12 @@ class App(ipywidgets.VBox):
         def succeeded(result: tuple[Any, Profile, ByHand | None]) -> None:
             self._asked, self._stands, self._set_for_stages = asked, stands, ""
             if request.stages == AUTO:
-                self._asked = self._with_found(result[0].request)
-                self._stands = self.stands.state()
+                taken = self.form.take_found(result[0].request.options)
+                self._set_for_stages = f". Set for these stages, in the form too: {taken}" if taken else ""
+                self._asked, self._stands = self.code.code, self.stands.state()
             self._compiled(*result)
 
         return self._start(f"Compiling {choice.name}", (*PHASES, "profile"), work, succeeded)
-
-    def _numbers(self) -> list[Number]:
-        controls = [*self.run.box.children, *self.options.controls.values(), *self.picker.sizes.fields.values()]
-        return [each for each in controls if isinstance(each, Number)]
-
-    def _with_found(self, request: Any) -> str:
-        """The code of a compile that found its stages. The form takes the options that it set, which is said: of
-        micro-batches that were left at one, and what memory asked for; cuts by hand begin from them."""
-        own = dict(self.options.options().changed)
-        written = self.run.writes()  # by fields of the form, which are left where they stand
-        kept = {name: value for name, value in request.options.changed if name not in written or name in own}
-        if kept != own:
-            self.options.restore(replace(request.options, changed=tuple(kept.items())))
-        taken = [f"{name} = {value}" for name, value in kept.items() if own.get(name) != value]
-        self._set_for_stages = f". Set for these stages, in the form too: {', '.join(taken)}" if taken else ""
-        return str(self.code.code)
 
     def _mend(self) -> None:
         """Set what the last error says would mend it, and compile."""
@@ -340,18 +291,11 @@ class App(ipywidgets.VBox):
             return None
         if isinstance(self.error, WorkbenchError) and self.error.mends:
             try:
-                self._take(self.error.mends)
+                self.form.take(self.error.mends)
             except WorkbenchError as error:
                 return self.progress_of(error)
             self.compile()
         return None
-
-    def _take(self, arguments: Mapping[str, Any], options: Mapping[str, Any] = MappingProxyType({})) -> None:
-        """Move the controls to arguments and options of a compile; options first, which may be refused."""
-        steps = arguments.get("gradient_accumulation_steps")
-        accumulation = {"pipeline.gradient_accumulation_steps": steps} if steps else {}
-        self.options.set({**options, **accumulation})
-        self.run.set(arguments)
 
     def _stand_as_shown(self) -> None:
         """Move the controls to where what is shown was asked for: a change of it was measured with these, not with what
@@ -362,7 +306,7 @@ class App(ipywidgets.VBox):
             raise InputError(
                 "the form has another model than what is shown", todo=f"choose {self._name_shown} in the form again"
             )
-        if entry.asked != self.code.code or self.code.problem:
+        if not self.form.says(entry.asked):
             self.stands.restore(entry.stands)
 
     @property
@@ -381,8 +325,7 @@ class App(ipywidgets.VBox):
         if self._busy("Take over"):
             return
         self._stand_as_shown()
-        self.options.set(options)  # first: where the form has options since that exclude these, nothing is set
-        self.run.set(arguments)
+        self.form.take(arguments, options)
         self.compile()
 
     def _start(self, title: str, phases: tuple[str, ...], work: Any, succeeded: Any, most: int = 0) -> None:
@@ -590,9 +533,3 @@ class App(ipywidgets.VBox):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         return with_html(super()._repr_mimebundle_(**kwargs), self.html(), str(self))
-
-
-def _card(title: str, *children: Any) -> Any:
-    box = ipywidgets.VBox([ipywidgets.HTML(f"<h3>{title}</h3>"), *children])
-    box.add_class("wb-app-card")
-    return box

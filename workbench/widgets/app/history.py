@@ -36,43 +36,6 @@ class Entry:
     stands: Any = None
 
 
-class Stands:
-    """Where the `parts` of a form stand, each with `state()` and `restore(state)`; they are moved in their order.
-
-    `said()` is what the form says: once it says something else than where `use` set it, there is no way back.
-    """
-
-    def __init__(self, parts: Sequence[Any], said: Callable[[], str]) -> None:
-        self._parts, self._said = parts, said
-        self._before: Any = None
-        self._used = ""
-
-    def state(self) -> tuple[Any, ...]:
-        """Where they stand, for `restore`."""
-        return tuple(part.state() for part in self._parts)
-
-    def restore(self, state: Sequence[Any]) -> None:
-        """Move them to where they stood."""
-        for part, each in zip(self._parts, state, strict=True):
-            part.restore(each)
-
-    @property
-    def undoes(self) -> bool:
-        """Whether the form stands where `use` set it, and can go back."""
-        return self._before is not None and self._said() == self._used
-
-    def use(self, state: Sequence[Any]) -> None:
-        """Move them to where they stood, and remember where they stand: of several moves in a row the first place."""
-        before = self._before if self.undoes else self.state()
-        self.restore(state)
-        self._before, self._used = before, self._said()
-
-    def undo(self) -> None:
-        """Back to before `use`."""
-        before, self._before = self._before, None
-        self.restore(before)
-
-
 class History:
     """`box` are the chips, `comparison` two results side by side; `entries` is what is kept, `current` what is shown.
 
@@ -235,4 +198,4 @@ def difference(before: Profile, after: Profile) -> str:
     return f"Against before: {memory} on the fullest tile, {time} cycles per sample"
 
 
-__all__ = ["Entry", "History", "Stands", "difference", "label", "told_apart"]
+__all__ = ["Entry", "History", "difference", "label", "told_apart"]

@@ -10,7 +10,7 @@ from workbench.errors import InputError
 from workbench.executable.configured import found, neighbours, text_of
 from workbench.executable.reads import options_read
 from workbench.executable.sources import made_by_hand
-from workbench.widgets.app.run import MAX_BATCH, OWN, PRECISIONS
+from workbench.widgets.app.form.run import MAX_BATCH, OWN, PRECISIONS
 
 MOST_CURVE = 9  # points of a whole curve
 EACH_OCTAVE = 4  # stops between a whole number and its double

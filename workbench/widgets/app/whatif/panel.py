@@ -15,7 +15,7 @@ from workbench.errors import Cancelled, WorkbenchError
 from workbench.executable import compile_request
 from workbench.executable.configured import acting, neighbours
 from workbench.widgets.app.bar import said_of
-from workbench.widgets.app.run import OWN
+from workbench.widgets.app.form.run import OWN
 from workbench.widgets.app.task import Outcome, Progress
 from workbench.widgets.app.whatif.knobs import Basis, Knob, checked_at, knobs_of, moved, option_knob, request_at
 from workbench.widgets.app.whatif.newest import Asked, Newest, TooSlow

@@ -1,7 +1,7 @@
 // The panel of options: what a search finds and what is said of reads.
 import assert from "node:assert/strict";
 import test from "node:test";
-import {matches, readText, wordsOf} from "../../../workbench/widgets/app/panel.js";
+import {matches, readText, wordsOf} from "../../../../workbench/widgets/app/form/panel.js";
 
 const row = {name: "optimizations.math.fast", doc: "Cheaper, less exact arithmetic.", effect: "modelled"};
 

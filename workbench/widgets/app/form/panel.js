@@ -1,4 +1,4 @@
-import {OWN_KEYS, button, h, watch} from "../kit/kernel.js";
+import {OWN_KEYS, button, h, watch} from "../../kit/kernel.js";
 
 export const matches = (row, words) => words.every((word) => `${row.name} ${row.doc} ${row.effect}`.toLowerCase().includes(word));
 export const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);

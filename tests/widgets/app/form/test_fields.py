@@ -8,7 +8,7 @@ from traitlets import TraitError
 import workbench as wb
 from workbench.errors import InputError
 from workbench.widgets.app import App
-from workbench.widgets.app.run import LOSSES, OWN_LOSS
+from workbench.widgets.app.form.run import LOSSES, OWN_LOSS
 
 MACHINE = "ipu_model.tiles_per_ipu"
 

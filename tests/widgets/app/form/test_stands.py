@@ -8,8 +8,8 @@ import pytest
 
 import workbench as wb
 from workbench.widgets.app import App
-from workbench.widgets.app import source as app_source
 from workbench.widgets.app.builder.layers import Layer
+from workbench.widgets.app.form import source as app_source
 
 USE, UNDO = "Use its settings", "Undo its settings"
 AMP = "matmuls.poplar_options.availableMemoryProportion"

@@ -34,8 +34,8 @@ class OptionPanel(Drawn):
     asked for; an error of ours that they raise stands at its row, or at the text.
     """
 
-    _esm = assets.stub("app/panel.js")
-    _css = assets.style("app/app", "app/panel")
+    _esm = assets.stub("app/form/panel.js")
+    _css = assets.style("app/app", "app/form/panel")
     rows = traitlets.List().tag(sync=True)
     state = traitlets.Dict().tag(sync=True)
 

@@ -12,8 +12,8 @@ from workbench.errors import WorkbenchError
 from workbench.executable import options_of
 from workbench.executable.configured import defaults, text_of
 from workbench.ipu.config import form_options
-from workbench.widgets.app.number import Number, PartNumber, WholeNumber
-from workbench.widgets.app.panel import OptionPanel
+from workbench.widgets.app.form.number import Number, PartNumber, WholeNumber
+from workbench.widgets.app.form.panel import OptionPanel
 
 STEP = 0.05
 

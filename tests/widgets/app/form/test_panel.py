@@ -17,7 +17,7 @@ from workbench.executable.configured import acting, as_json, as_toml, neighbours
 from workbench.executable.reads import options_read
 from workbench.widgets.app import App
 from workbench.widgets.app import app as app_module
-from workbench.widgets.app.options import OptionsForm
+from workbench.widgets.app.form.options import OptionsForm
 
 AMP = "convolutions.poplar_options.availableMemoryProportion"
 FAST = "optimizations.math.fast"

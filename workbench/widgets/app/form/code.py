@@ -7,7 +7,7 @@ from typing import Any
 import traitlets
 
 from workbench.profiler.advice.snippet import request_code
-from workbench.widgets.app.source import Choice
+from workbench.widgets.app.form.source import Choice
 from workbench.widgets.kit import assets
 from workbench.widgets.kit.library import Drawn
 
@@ -15,8 +15,8 @@ from workbench.widgets.kit.library import Drawn
 class AppCode(Drawn):
     """`code` shown as it is; `problem` stands in its place while there is none."""
 
-    _esm = assets.stub("app/code.js")
-    _css = assets.style("app/app", "app/code")
+    _esm = assets.stub("app/form/code.js")
+    _css = assets.style("app/app", "app/form/code")
     title = traitlets.Unicode("").tag(sync=True)
     code = traitlets.Unicode("").tag(sync=True)
     problem = traitlets.Unicode("").tag(sync=True)

@@ -11,8 +11,8 @@ import ipywidgets
 
 from workbench.errors import InputError
 from workbench.executable import OFFLOAD, compile_request, make_request
-from workbench.widgets.app.number import WholeNumber
-from workbench.widgets.app.source import Choice
+from workbench.widgets.app.form.number import WholeNumber
+from workbench.widgets.app.form.source import Choice
 
 OWN = "as the model"
 MODES = ("training", "inference")

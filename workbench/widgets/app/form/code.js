@@ -1,4 +1,4 @@
-import {button, copyFrom, h, watch} from "../kit/kernel.js";
+import {button, copyFrom, h, watch} from "../../kit/kernel.js";
 
 async function render({model, el}) {
   const pre = h("pre", {tabindex: 0, "aria-label": model.get("title")}), why = h("p", {class: "wb-what"});

@@ -15,7 +15,7 @@ from workbench.errors import InputError
 from workbench.executable import layered_source
 from workbench.widgets.app.builder import Builder
 from workbench.widgets.app.builder.layers import described, input_type, keras_code
-from workbench.widgets.app.sizes import Sizes
+from workbench.widgets.app.form.sizes import Sizes
 
 READY = {
     "mlp": "two hidden layers of 128 on 64 features",

@@ -8,7 +8,7 @@ from typing import Any
 import ipywidgets
 
 from workbench.executable import ready_source
-from workbench.widgets.app.number import WholeNumber
+from workbench.widgets.app.form.number import WholeNumber
 
 MAX_SIZE = 65_536
 # More layers are nested deeper than Python calls, larger images take an hour; a word is only a row of a table.
