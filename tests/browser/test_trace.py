@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.browser.looking import eventually
+from tests.browser.driver import NotebookPage, Screen
+from tests.browser.looking import eventually, top_of, view
 from tests.profiler.handmade import handmade_profile
 
 pytestmark = pytest.mark.browser
@@ -162,3 +163,28 @@ def test_a_step_chosen_in_another_view_comes_into_a_zoomed_trace_and_liveness(tr
         page.keyboard.press("ArrowRight")
     eventually(page, lambda: ends(trace)[1] > PROFILE.total_cycles - 500, "the last step is in view")
     assert zoomed()
+
+
+@pytest.mark.parametrize("screen", [(1280, "light"), (1920, "dark")])
+def test_a_trace_of_few_ipus_is_as_high_as_its_lanes_and_grows_with_the_tiles_that_are_drawn(
+    screen: Screen, run_views: Callable[..., NotebookPage]
+) -> None:
+    model = 'wb.ready("mlp", layers=1, hidden=64, input_size=64)'
+    lab = run_views(f"import workbench as wb\nwb.compile({model}, batch_size=4).profile.trace", screen=screen)
+    page, canvas = lab.page, view(lab.page, "Trace").locator("canvas.wb-canvas")
+    canvas.wait_for()
+
+    def high() -> float:
+        return (canvas.bounding_box() or {})["height"]
+
+    # The whole program in small and what is above the lane are 54, a lane with its layers 135, words 32, the axis 42.
+    eventually(page, lambda: high() == 263, "as high as the lane needs")
+    below = view(page, "Trace").locator("details").last
+    canvas.focus()
+    for _ in range(12):
+        canvas.press("+")
+    eventually(page, lambda: high() == 381, "tiles are drawn, 150 high in place of the words")
+    place = top_of(below)
+    canvas.press("Home")
+    eventually(page, lambda: high() == 263, "as high as the lane needs, again")
+    assert top_of(below) == place

@@ -3,20 +3,21 @@ import {causeCycles, drawBins, lanesOf, secondsText, tickTexts} from "../kit/lan
 import {gripOf, placeGrips} from "../kit/marks.js";
 import {LEVEL, MAP, drags, drawLevels, drawMap, drawMarks, edgeNear, levelsOf, nextOf, rangeOf} from "./trace_parts.js";
 
-const LEFT = 62, TOP = MAP + 24, BELOW = 42, BANDS = 150, LINE = 14, SAID = 2 * LINE + 4, MOST = 640;
+const LEFT = 62, TOP = MAP + 24, BELOW = 42, BANDS = 150, LINE = 14, SAID = 2 * LINE + 4, MOST = 640, FEW = 6;
 const WAIT_MS = 50;
 
 // Many lanes are scrolled between the small picture and the axis, which stay: the drawing is never higher than MOST.
 export function geometry(view, width) {
   const ipus = view.data.lanes.length;
-  const levels = ipus > 6 ? 0 : ipus > 2 ? 1 : 3;
-  const sizes = ipus > 6 ? {phase: 16, direction: 4, gap: 6} : {phase: ipus > 2 ? 34 : 64, direction: 8, gap: 14};
+  const levels = ipus > FEW ? 0 : ipus > 2 ? 1 : 3;
+  const sizes = ipus > FEW ? {phase: 16, direction: 4, gap: 6} : {phase: ipus > 2 ? 34 : 64, direction: 8, gap: 14};
   Object.assign(sizes, {levels, layer: levels * LEVEL});
   const low = sizes.phase + sizes.direction + sizes.layer + sizes.gap + 4;
-  const tiles = view.live || view.data.bands ? BANDS : 0; // a place is kept for them, so that nothing below jumps
+  // Of few IPUs the drawing is as high as its lanes and what is said of tiles, and grows with these; of many a place is kept for them.
+  const tiles = view.data.bands || (view.live && ipus > FEW) ? BANDS : view.live ? SAID : 0;
   const height = Math.min(TOP + ipus * low + tiles + BELOW, MOST), left = height - TOP - ipus * low - BELOW;
   // Of thin lanes some, or all as higher ones, have that place until tiles are drawn there; the lines that are said of it stay.
-  const lent = tiles && !view.data.bands && ipus > 6, more = lent ? Math.max(0, Math.floor((left - SAID) / ipus)) : 0, lane = low + more;
+  const lent = tiles && !view.data.bands && ipus > FEW, more = lent ? Math.max(0, Math.floor((left - SAID) / ipus)) : 0, lane = low + more;
   sizes.phase += more;
   const bands = lent ? Math.max(left - more * ipus, SAID) : view.data.bands || left === tiles ? tiles : Math.max(left, SAID);
   const room = height - TOP - bands - BELOW, hidden = Math.max(0, ipus * lane - room);
@@ -402,6 +403,9 @@ function furnish(view) {
   ui.say(data.sentence);
   ui.canvas.style.height = view.lanesAt.style.height = `${height}px`;
   ui.canvas.parentNode.style.height = `${all}px`;
+  // Once tiles were drawn, what is below stays where it is: at their edge it would go up and down with every turn of a wheel.
+  view.high = Math.max(height, view.high ?? 0);
+  ui.plot.style.minHeight = `${view.high}px`;
   view.lanesAt.classList.toggle("wb-lanes", all > height);
   const directions = data.directions.filter((_, i) => view.lanes.some((lane) => lane.direction.includes(i)));
   const seen = view.overview.data.by_cause;
