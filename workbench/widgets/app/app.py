@@ -22,6 +22,7 @@ from workbench.splits.by_hand import ByHand
 from workbench.widgets import linked
 from workbench.widgets.app.bar import Bar
 from workbench.widgets.app.form import Form
+from workbench.widgets.app.form.changes import Asked, some_changes
 from workbench.widgets.app.form.code import code_of
 from workbench.widgets.app.form.run import AUTO, compiled
 from workbench.widgets.app.history import KEPT, Entry, History, difference
@@ -50,9 +51,8 @@ class _Before:
 
     executable: Any
     diagnosis: Any
-    asked: str
+    of: tuple[str, Any, Asked | None]
     by_hand: ByHand | None
-    stands: Any
     form: Any
 
 
@@ -78,8 +78,7 @@ class App(ipywidgets.VBox):
         self._by_hand: ByHand | None = None
         self._offering = threading.RLock()
         self._found: Any = None  # a diagnosis of the last compile, which may still go on
-        self._asked = ""  # the code of what is shown
-        self._stands: Any = None  # where the form stood that asked for the last compile
+        self._of: tuple[str, Any, Asked | None] = ("", None, None)  # code, stands and given of the last compile
         self._set_for_stages = ""  # what the last compile set besides, in words
         self._keeping = False
         self._kept = uuid.uuid4().hex  # under it, a page remembers where the views of this app were zoomed to
@@ -162,7 +161,7 @@ class App(ipywidgets.VBox):
         if self.diagnosis is None or not 0 <= index < len(self.diagnosis.fixes):
             return self.progress_of(InputError(f"there is no fix {index}", todo="press Diagnose first"))
         change = self.diagnosis.fixes[index].change
-        before = _Before(self.executable, self.diagnosis, self._asked, self._by_hand, self._stands, self.stands.state())
+        before = _Before(self.executable, self.diagnosis, self._of, self._by_hand, self.stands.state())
         try:
             self._stand_as_shown()
             self.form.take(dict(change.arguments), dict(change.options))
@@ -179,7 +178,7 @@ class App(ipywidgets.VBox):
         if before is None:
             return
         self.stands.restore(before.form)
-        self._before, self._asked, self._stands = None, before.asked, before.stands
+        self._before, self._of = None, before.of
         self._compiled(before.executable, before.executable.profile, before.by_hand)
         self._diagnosed(before.diagnosis)
 
@@ -189,7 +188,7 @@ class App(ipywidgets.VBox):
         if entry is None or entry.stands is None or self._busy("Use of its settings"):
             return
         try:
-            if entry.asked == self.code.code and self.stands.undoes:
+            if self._changes(entry) is None and self.stands.undoes:
                 self.stands.undo()
             else:
                 self.stands.use(entry.stands)
@@ -251,11 +250,16 @@ class App(ipywidgets.VBox):
         self.options.panel.forget_tried(lambda of: self._tries_of(of.name, of.value) != of.asked)
         current = self.history.current
         self.share.say(ready=current is not None, code=self.code.code if not self.code.problem else "")
-        changed = current is not None and not self.form.says(self._asked)
-        self.bar.say_form(asked, changed=changed)
+        changes = None if current is None else self._changes(current)
+        self.bar.say_form(asked, _told(current, changes))
+        changed = changes is not None
         kept = current is not None and current.stands is not None
         self.bar.offer(use=kept and changed, undo=kept and not changed and self.stands.undoes)
         self.bar.say_shown(None if current is None else current.profile)
+
+    def _changes(self, entry: Entry) -> list[str] | None:
+        """What the form asks for otherwise than a result, by name; None where that is the same."""
+        return self.form.changes(entry.given or Asked.of_profile(entry.profile), same=entry.given is not None)
 
     # Work
 
@@ -273,14 +277,14 @@ class App(ipywidgets.VBox):
             return executable, executable.profile, ByHand.of(executable)
 
         choice = self.picker.choice()
-        asked, stands = code_of(choice, request), self.stands.state()
+        of = code_of(choice, request), self.stands.state(), Asked.of(choice, request)
 
         def succeeded(result: tuple[Any, Profile, ByHand | None]) -> None:
-            self._asked, self._stands, self._set_for_stages = asked, stands, ""
+            self._of, self._set_for_stages = of, ""
             if request.stages == AUTO:
                 taken = self.form.take_found(result[0].request.options)
                 self._set_for_stages = f". Set for these stages, in the form too: {taken}" if taken else ""
-                self._asked, self._stands = self.code.code, self.stands.state()
+                self._of = self.code.code, self.stands.state(), self.form.asked
             self._compiled(*result)
 
         return self._start(f"Compiling {choice.name}", (*PHASES, "profile"), work, succeeded)
@@ -306,7 +310,7 @@ class App(ipywidgets.VBox):
             raise InputError(
                 "the form has another model than what is shown", todo=f"choose {self._name_shown} in the form again"
             )
-        if not self.form.says(entry.asked):
+        if self._changes(entry) is not None:
             self.stands.restore(entry.stands)
 
     @property
@@ -360,7 +364,8 @@ class App(ipywidgets.VBox):
         self.diagnosis = self._found = None
         self._draw(profile)
         known = any(each.profile is profile for each in self.history.entries)
-        self.history.add(profile, self._asked, Basis.of(executable), self._stands)
+        code, stands, given = self._of
+        self.history.add(profile, code, Basis.of(executable), stands, given)
         self.options.panel.forget_tried()
         self._follow_shown()
         if self._keeping and not known:
@@ -449,7 +454,6 @@ class App(ipywidgets.VBox):
         self._say_again(entry)
 
     def _say_again(self, entry: Entry) -> None:
-        self._asked = entry.asked
         self.history.mark(entry)
         self._follow_shown()
         verdict = "fits" if entry.profile.fits else "does not fit"
@@ -533,3 +537,13 @@ class App(ipywidgets.VBox):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         return with_html(super()._repr_mimebundle_(**kwargs), self.html(), str(self))
+
+
+def _told(shown: Entry | None, changes: list[str] | None) -> str:
+    """What the form's line says of its changes since what is shown."""
+    if shown is None or changes is None:
+        return ""
+    named = f": {some_changes(changes)}" if changes else ""
+    if shown.given is None:
+        return f"what is shown was not compiled here{named and f'; the form says otherwise{named}'}"
+    return f"the form has changed since{named}"

@@ -31,7 +31,7 @@ class Bar:
         self, buttons: Sequence[Any], progress: Any, folds: Sequence[Any], back: Callable[[], None] = lambda: None
     ) -> None:
         self._folds = folds
-        self._asked, self._changed, self._running = "", False, False
+        self._asked, self._changed, self._running = "", "", False
         self._use = self._undo = False
         self.verdict = _text("wb-app-verdict")
         self.shown = _text("wb-app-shown")
@@ -48,8 +48,9 @@ class Bar:
         self.box = ipywidgets.VBox([head, said, progress])
         self.box.add_class("wb-app-actions")
 
-    def say_form(self, text: str, *, changed: bool) -> None:
-        """What a press of Compile would ask for, or why it cannot; marked where the results are of something else."""
+    def say_form(self, text: str, changed: str = "") -> None:
+        """What a press of Compile would ask for, or why it cannot; `changed` marks that the results are of something
+        else, and says of what."""
         self._asked, self._changed = text, changed
         self._say()
 
@@ -64,8 +65,7 @@ class Bar:
         self._say()
 
     def _say(self) -> None:
-        marked = self._changed and not self._running
-        note = " <em>the form has changed since: press Compile</em>" if marked else ""
+        note = f" <em>{markup(self._changed)}: press Compile</em>" if self._changed and not self._running else ""
         self.back.layout.display = None if (self._use or self._undo) and not self._running else "none"
         self.back.description, self.back.icon, self.back.tooltip = _UNDO if self._undo else _USE
         self.form.value = f"<p><b>Form:</b> {markup(self._asked)}{note}</p>"

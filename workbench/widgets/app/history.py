@@ -15,6 +15,7 @@ from workbench.profiler.advice.diagnose import cycles_per_sample
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
 from workbench.widgets import linked
+from workbench.widgets.app.form.changes import Asked
 from workbench.widgets.app.whatif import Basis
 
 KEPT = 12  # the latest results; earlier ones are forgotten
@@ -24,8 +25,8 @@ KEPT = 12  # the latest results; earlier ones are forgotten
 class Entry:
     """One result: its number in the session, its profile, the code that was asked, and what tells it from before.
 
-    `basis`: what moves of what-if begin from, `stands`: where the form stood that asked for it; None where it was not
-    compiled here.
+    `basis`: what moves of what-if begin from, `stands`: where the form stood that asked for it, `given`: all that it
+    asked for; None where it was not compiled here.
     """
 
     number: int
@@ -34,6 +35,7 @@ class Entry:
     change: str
     basis: Basis | None = None
     stands: Any = None
+    given: Asked | None = None
 
 
 class History:
@@ -53,13 +55,20 @@ class History:
         self.box.add_class("wb-app-history")
         self.comparison = ipywidgets.VBox()
 
-    def add(self, profile: Profile, asked: str, basis: Basis | None = None, stands: Any = None) -> None:
+    def add(
+        self,
+        profile: Profile,
+        asked: str,
+        basis: Basis | None = None,
+        stands: Any = None,
+        given: Asked | None = None,
+    ) -> None:
         """Keep a result and mark it as the one that is shown; one that is kept already is only marked."""
         found = next((each for each in self.entries if each.profile is profile), None)
         if found is None:
             self._count += 1
             change = told_apart(self.entries[-1].profile if self.entries else None, profile)
-            found = Entry(self._count, profile, asked, change, basis, stands)
+            found = Entry(self._count, profile, asked, change, basis, stands, given)
             self.entries = [*self.entries, found][-KEPT:]
         self.mark(found)
 

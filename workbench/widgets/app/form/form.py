@@ -11,6 +11,7 @@ import ipywidgets
 
 from workbench.errors import WorkbenchError
 from workbench.widgets.app.bar import asked_for
+from workbench.widgets.app.form.changes import Asked, changes
 from workbench.widgets.app.form.code import AppCode, code_of
 from workbench.widgets.app.form.number import Number
 from workbench.widgets.app.form.options import OptionsForm
@@ -24,10 +25,10 @@ class Stands:
     `said()` is what the form says: once it says something else than where `use` set it, there is no way back.
     """
 
-    def __init__(self, parts: Sequence[Any], said: Callable[[], str]) -> None:
+    def __init__(self, parts: Sequence[Any], said: Callable[[], Any]) -> None:
         self._parts, self._said = parts, said
         self._before: Any = None
-        self._used = ""
+        self._used: Any = None
 
     def state(self) -> tuple[Any, ...]:
         """Where they stand, for `restore`."""
@@ -41,7 +42,7 @@ class Stands:
     @property
     def undoes(self) -> bool:
         """Whether the form stands where `use` set it, and can go back."""
-        return self._before is not None and self._said() == self._used
+        return self._before is not None and bool(self._said() == self._used)
 
     def use(self, state: Sequence[Any]) -> None:
         """Move them to where they stood, and remember where they stand: of several moves in a row the first place."""
@@ -56,8 +57,8 @@ class Stands:
 
 
 class Form:
-    """`box` is the form; `picker`, `run` and `options` are its parts, `code` what they ask for, `stands` where they
-    stand.
+    """`box` is the form; `picker`, `run` and `options` are its parts, `stands` where they stand; `code` is what they
+    ask for, and so is `asked`, None where that is nothing that can be compiled.
 
     `source` and `config` as of the app. `changed()` is called behind every change, `try_option(name)` when values
     beside an option's are to be compiled.
@@ -72,7 +73,8 @@ class Form:
         self.run = RunForm(self._tell)
         self.options = OptionsForm(config, self._tell, try_option)
         self.code = AppCode(title="What is compiled, as code")
-        self.stands = Stands((self.picker, self.options, self.run), lambda: f"{self.code.code}{self.code.problem}")
+        self.asked: Asked | None = None
+        self.stands = Stands((self.picker, self.options, self.run), lambda: self.asked or self.code.problem)
         self.box = self._cards()
         self._ready = True
 
@@ -88,14 +90,18 @@ class Form:
             self.run.count_layers(choice.layers >= max(1, self.options.options().ipus() // self.run.replicas.value))
             request = self.request(target)
         except WorkbenchError as error:
-            self.code.problem = problem = str(error)
-            return problem
+            self.asked, self.code.problem = None, str(error)
+            return str(error)
+        self.asked = Asked.of(choice, request)
         self.code.code, self.code.problem = code_of(choice, request), ""
         return asked_for(choice.name, request)
 
-    def says(self, code: str) -> bool:
-        """Whether it asks for what this code does."""
-        return not self.code.problem and bool(self.code.code == code)
+    def changes(self, before: Asked, *, same: bool = True) -> list[str] | None:
+        """What it asks for otherwise, by name; None where that is the same, which is never so of a profile that was not
+        compiled here (`same`). An empty list where nobody knows."""
+        if self.asked is None:
+            return []
+        return changes(before, self.asked) or (None if same else [])
 
     def settle(self) -> None:
         """Number fields tell no more of a value that was brought into their bounds: it is compiled now."""

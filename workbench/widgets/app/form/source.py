@@ -90,7 +90,7 @@ class SourcePicker:
         self.look = ipywidgets.Button(
             description="Look again", icon="refresh", tooltip="Look for Keras models in the notebook again"
         )
-        self.look.on_click(lambda _: self.refresh())
+        self.look.on_click(lambda _: self._look())
         self.sizes = Sizes(on_change)
         self.sizes.of(self.ready.value)
         ready = ipywidgets.VBox([self.ready, self.about, self.sizes.box])
@@ -121,6 +121,10 @@ class SourcePicker:
         chosen = self.models.value
         self.models.options = [(shown(name), name) for name in names]
         self.models.value = chosen if chosen in names else names[0]
+
+    def _look(self) -> None:
+        self.refresh()
+        self._changed()  # a model that was made anew has the name of the one before
 
     def state(self) -> dict[str, Any]:
         """What is picked, for `restore`."""
