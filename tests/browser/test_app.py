@@ -88,6 +88,11 @@ def test_a_model_that_does_not_fit_is_mended_by_clicks(screens: Screens, run_app
     page.locator(".wb-fixes tbody tr.wb-fits").first.get_by_role("button", name=re.compile("Apply")).click()
     page.get_by_role("heading", name="Fits", exact=True).wait_for(timeout=COMPILE_MS)
     page.get_by_text("less on the fullest tile").wait_for()
+    undo = button(page, "Undo: .+").locator("visible=true")
+    for screen in lab.on(screens):
+        assert undo.evaluate("node => node.scrollWidth <= node.clientWidth"), f"what it takes back is whole, {screen}"
+        undo.scroll_into_view_if_needed()
+        lab.screenshot(f"app-undo-{screen}")
     assert int(page.get_by_label("batch size", exact=True).input_value()) < int(before)
     lab.keep_whole("app-mended", screens)
 

@@ -182,15 +182,17 @@ def test_how_a_fix_is_taken_back_and_what_was_read_come_back_with_their_result(a
     compiled(app, 4)
     app.diagnose()
     assert app.wait(300)
+    applied = app.diagnosis.fixes[0].fix
     app.apply(0)
     assert app.wait(120)
     reads = app.options.panel.state["reads"]
-    assert [each.description for each in app.mending.children] == ["Undo"]
+    assert [each.description for each in app.mending.children] == [f"Undo: {applied}"]
+    assert app.mending.children[0].tooltip.startswith(f"Take back: {applied}. ")
     chip(app, 0).click()
     assert app.mending.children == ()
     assert app.options.panel.state["reads"] == app.history.entries[0].basis.reads
     chip(app, 2).click()
-    assert [each.description for each in app.mending.children] == ["Undo"]
+    assert [each.description for each in app.mending.children] == [f"Undo: {applied}"]
     assert app.options.panel.state["reads"] == reads
     app.undo()
     assert isinstance(app.mending.children[0], DiagnosisView)

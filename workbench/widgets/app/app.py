@@ -42,13 +42,14 @@ from workbench.widgets.views.diagnosis import DiagnosisView
 _COMPILE = "Compile the model for the IPU that is described, without hardware"
 _DIAGNOSE = "Try what may make it fit, or faster: each change is compiled and measured"
 _OF_LAST = "Only of the last compile: show that again, or use the settings of this one and compile"
-_UNDO = "Take the fix back: the form and the results as they were"
+_UNDO = "Take back: {}. The form, the results and the diagnosis are then as they were"
 
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What a fix was applied to: results, and where the controls stood."""
+    """What a fix was applied to: its name, results, and where the controls stood."""
 
+    fix: str
     executable: Any
     diagnosis: Any
     of: tuple[str, Any, Asked | None]
@@ -160,8 +161,9 @@ class App(ipywidgets.VBox):
             return None
         if self.diagnosis is None or not 0 <= index < len(self.diagnosis.fixes):
             return self.progress_of(InputError(f"there is no fix {index}", todo="press Diagnose first"))
-        change = self.diagnosis.fixes[index].change
-        before = _Before(self.executable, self.diagnosis, self._of, self._by_hand, self.stands.state())
+        fix = self.diagnosis.fixes[index]
+        change = fix.change
+        before = _Before(fix.fix, self.executable, self.diagnosis, self._of, self._by_hand, self.stands.state())
         try:
             self._stand_as_shown()
             self.form.take(dict(change.arguments), dict(change.options))
@@ -472,8 +474,18 @@ class App(ipywidgets.VBox):
                 return self._offer()
             if self._found is not None:
                 return self._grown(self._found)
-            undo = [] if self._undone is None else [self._button("Undo", "undo", _UNDO, self.undo)]
-            return self._offer(*undo, *([] if self._by_hand is None else [Ribbon(self._by_hand, self._cut)]))
+            return self._offer(
+                *self._undo_button(), *([] if self._by_hand is None else [Ribbon(self._by_hand, self._cut)])
+            )
+
+    def _undo_button(self) -> list[Any]:
+        """What takes the last fix back, and says which."""
+        if self._undone is None:
+            return []
+        fix = shown(self._undone.fix)
+        button = self._button(f"Undo: {fix}", "undo", _UNDO.format(fix), self.undo)
+        button.add_class("wb-app-undo")
+        return [button]
 
     def _offer(self, *children: Any) -> None:
         """Put what may mend the result above it, in place of what was there."""
