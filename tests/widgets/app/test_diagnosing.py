@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,8 @@ from tests.profiler.advice.fake_compiler import FakeCompiler, over
 from workbench.profiler.advice.diagnose import COMPILES, Diagnosis, diagnose
 from workbench.widgets.app import App
 from workbench.widgets.app import app as app_module
+from workbench.widgets.app.form.run import compiled
+from workbench.widgets.app.trial import tried
 from workbench.widgets.views.diagnosis import DiagnosisView
 
 
@@ -25,8 +28,8 @@ def app() -> App:
     return app
 
 
-def left_off_after(app: App, compiles: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A diagnosis that is cancelled once so many changes were measured."""
+def left_off_after(app: App, compiles: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A diagnosis that is cancelled once so many changes were measured; what the button says that cancels it."""
 
     def held(executable: Any, request: Any, *, so_far: Callable[[Diagnosis], None], **more: Any) -> Diagnosis:
         def heard(found: Diagnosis) -> None:
@@ -39,8 +42,11 @@ def left_off_after(app: App, compiles: int, monkeypatch: pytest.MonkeyPatch) -> 
     with monkeypatch.context() as patched:
         patched.setattr(app_module, "diagnose", held)
         app.diagnose()
+        tooltip = str(app.cancel_button.tooltip)
         assert app.wait(300)
     assert app.progress.data["state"] == "cancelled"
+    assert app.cancel_button.tooltip == "Nothing runs that could be stopped"
+    return tooltip
 
 
 def test_how_many_compiles_are_over_of_how_many_there_are_at_most(app: App) -> None:
@@ -59,7 +65,8 @@ def test_how_many_compiles_are_over_of_how_many_there_are_at_most(app: App) -> N
 def test_what_was_measured_before_a_diagnosis_was_cancelled_stays_and_can_be_applied(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left_off_after(app, 3, monkeypatch)
+    told = left_off_after(app, 3, monkeypatch)
+    assert told == "Stop the diagnosis: what it has measured stays, and can be applied"
     (view,) = app.mending.children
     assert isinstance(view, DiagnosisView)
     assert (view.live, view.data["ended"]) == (True, True)  # nothing is awaited
@@ -81,7 +88,9 @@ def test_a_whole_diagnosis_stays_where_a_second_one_is_cancelled(app: App, monke
     app.diagnose()
     assert app.wait(300)
     whole = app.diagnosis
-    left_off_after(app, 1, monkeypatch)
+    told = left_off_after(app, 1, monkeypatch)
+    assert told == "Stop the diagnosis: the one of before stands again, nothing of this one is kept"
+    assert app.progress.data["problem"]["todo"] == "press it again; the one of before stands below"
     assert app.diagnosis is whole
     assert app.mending.children[0].data["sentence"] == whole.sentence
 
@@ -93,3 +102,24 @@ def test_while_it_goes_on_a_diagnosis_says_nothing_of_what_is_still_to_be_tried(
     came.clear()
     diagnose(over(), FakeCompiler(lambda asked: (11_000, 12_000)), so_far=came.append)
     assert came[0].sentence.startswith("It is 2.0 KiB over; none of these makes it fit, and ")
+
+
+def test_what_cancel_says_of_a_compile_and_of_a_try_is_so(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries, shown, state = list(app.history.entries), app.profile, dict(app.options.panel.state)
+    go_on = threading.Event()
+    monkeypatch.setattr(app_module, "compiled", lambda *given: go_on.wait(60) and compiled(*given))
+    monkeypatch.setattr(app_module, "tried", lambda *given: go_on.wait(60) and tried(*given))
+    for press, told, said in (
+        (app.compile, "Stop the compile: nothing of it is kept", "the compile was cancelled"),
+        (lambda: app.try_option("allow_recompute"), "Stop trying values: none of this try", "Trying values of"),
+    ):
+        go_on.clear()
+        press()
+        assert app.cancel_button.tooltip.startswith(told)
+        app.cancel()
+        go_on.set()
+        assert app.wait(120)
+        assert app.progress.data["problem"]["what"].startswith(said)
+        assert (app.history.entries, app.profile) == (entries, shown)
+    assert app.progress.data["problem"]["todo"] == "press Try again; none of its values is kept"
+    assert app.options.panel.state["tried"] == state["tried"]

@@ -42,6 +42,11 @@ from workbench.widgets.views.diagnosis import DiagnosisView
 _COMPILE = "Compile the model for the IPU that is described, without hardware"
 _DIAGNOSE = "Try what may make it fit, or faster: each change is compiled and measured"
 _OF_LAST = "Only of the last compile: show that again, or use the settings of this one and compile"
+_RESTS = "Nothing runs that could be stopped"
+_STOP_COMPILE = "Stop the compile: nothing of it is kept, and what is shown stays"
+_STOP_DIAGNOSIS = "Stop the diagnosis: what it has measured stays, and can be applied"
+_STOP_AGAIN = "Stop the diagnosis: the one of before stands again, nothing of this one is kept"
+_STOP_TRIES = "Stop trying values: none of this try is kept, and what is shown stays"
 _UNDO = "Take back: {}. The form, the results and the diagnosis are then as they were"
 
 
@@ -88,7 +93,7 @@ class App(ipywidgets.VBox):
         self.code, self.stands = self.form.code, self.form.stands
         self.progress = AppProgress(self._mend)
         self.compile_button = self._button("Compile", "play", _COMPILE, self.compile, "primary")
-        self.cancel_button = self._button("Cancel", "stop", "Stop; nothing half-finished is kept", self.cancel)
+        self.cancel_button = self._button("Cancel", "stop", _RESTS, self.cancel)
         self.diagnose_button = self._button("Diagnose", "stethoscope", _DIAGNOSE, self.diagnose)
         self.history = History(self._show_again)
         self.kept = Kept()
@@ -138,7 +143,10 @@ class App(ipywidgets.VBox):
         def work(progress: Progress) -> Any:
             return diagnose(executable, compile_request, progress=progress, so_far=grown)
 
-        return self._start("Diagnosing", (), work, self._diagnosed, most=COMPILES)
+        stop, left = (
+            (_STOP_DIAGNOSIS, "") if self.diagnosis is None else (_STOP_AGAIN, "the one of before stands below")
+        )
+        return self._start("Diagnosing", (), work, self._diagnosed, stop, most=COMPILES, left=left)
 
     def try_option(self, name: str) -> None:
         """Compile the values beside an option's, in a thread, and show at the option what they change."""
@@ -153,6 +161,8 @@ class App(ipywidgets.VBox):
             PHASES,
             lambda progress: tried(request, name, progress, self.executable),
             lambda rows: self._tried(of, rows),
+            _STOP_TRIES,
+            left="none of its values is kept",
         )
 
     def apply(self, index: int) -> None:
@@ -289,7 +299,7 @@ class App(ipywidgets.VBox):
                 self._of = self.code.code, self.stands.state(), self.form.asked
             self._compiled(*result)
 
-        return self._start(f"Compiling {choice.name}", (*PHASES, "profile"), work, succeeded)
+        return self._start(f"Compiling {choice.name}", (*PHASES, "profile"), work, succeeded, _STOP_COMPILE)
 
     def _mend(self) -> None:
         """Set what the last error says would mend it, and compile."""
@@ -334,10 +344,15 @@ class App(ipywidgets.VBox):
         self.form.take(arguments, options)
         self.compile()
 
-    def _start(self, title: str, phases: tuple[str, ...], work: Any, succeeded: Any, most: int = 0) -> None:
+    def _start(
+        self, title: str, phases: tuple[str, ...], work: Any, succeeded: Any, stop: str, most: int = 0, left: str = ""
+    ) -> None:
+        """Begin work; `stop` says what a press of Cancel does and leaves, `left` what it has left where a compile would
+        say otherwise."""
         self.whatif.stop()
         self.error = None
-        self.progress.begin(title, phases, most)
+        self.progress.begin(title, phases, most, left)
+        self.cancel_button.tooltip = stop
         self._task = Task(work, self.progress.hear, lambda outcome: self._ended(outcome, succeeded))
         self._enable(running=True)
         self._task.start()
@@ -528,6 +543,8 @@ class App(ipywidgets.VBox):
         self.bar.say_running(running)
         self.compile_button.disabled = running
         self.cancel_button.disabled = not running
+        if not running:
+            self.cancel_button.tooltip = _RESTS
         self.diagnose_button.disabled = running or not self._last_is_shown
         self.diagnose_button.tooltip = _DIAGNOSE if self.history.current is None or self._last_is_shown else _OF_LAST
         over = self.profile is not None and not self.profile.fits

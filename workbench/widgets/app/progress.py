@@ -36,11 +36,13 @@ class AppProgress(Drawn):
         super().__init__()
         self.on_msg(lambda _, message, buffers: mend() if message == "mend" else None)
 
-    def begin(self, title: str, phases: Sequence[str] = (), most: int = 0) -> None:
-        """Work begins; with the names of its phases, or how many compiles it makes at most, where they are known."""
+    def begin(self, title: str, phases: Sequence[str] = (), most: int = 0, left: str = "") -> None:
+        """Work begins; with the names of its phases, or how many compiles it makes at most, where they are known.
+
+        `left`: what stays of it once it is cancelled, where that is to be said otherwise than of a compile."""
         self._phases: list[dict[str, Any]] = [{"name": name, "seconds": None} for name in phases]
         self._title, self._turn, self._current, self._count, self._refused = shown(title), "", "", 0, ""
-        self._most, self._over = most, 0
+        self._most, self._over, self._left = most, 0, left
         self._started = self._phase_started = self._told = time.perf_counter()
         self._tell("running", "")
 
@@ -88,12 +90,17 @@ class AppProgress(Drawn):
         """It ended with an error, told in the user's words."""
         if not isinstance(error, Cancelled):
             self._tell("failed", "", problem=problem_of(error))
-        elif not self._most:
-            self._tell("cancelled", "", problem=problem_of(error))
         else:
-            what = f"{self._title} was cancelled after {things_text(self._over, 'compile')}"
-            todo = "press it again" + ("; what was measured stays below" if self._over else "")
-            self._tell("cancelled", "", problem={"what": what, "expected": "", "todo": todo, "cure": ""})
+            self._tell("cancelled", "", problem=self._cancelled(error))
+
+    def _cancelled(self, error: Cancelled) -> dict[str, str]:
+        """What was left off, and what stays of it."""
+        if not self._most and not self._left:
+            return problem_of(error)
+        over = f" after {things_text(self._over, 'compile')}" if self._most else ""
+        left = self._left or ("what was measured stays below" if self._over else "")
+        todo = "; ".join(each for each in ("press it again" if self._most else "press Try again", left) if each)
+        return {"what": f"{self._title} was cancelled{over}", "expected": "", "todo": todo, "cure": ""}
 
     def rest(self, text: str) -> None:
         """Something else is shown: how the last work ended is no longer said. What runs, and an error, stays."""
