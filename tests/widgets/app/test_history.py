@@ -443,3 +443,30 @@ def test_another_machine_or_cut_is_told() -> None:
     given["gradient_accumulation_steps"] = 2
     cuts = [wb.profile(source, **given, stages=[name]) for name in ("hidden_0", "hidden_1")]
     assert told_apart(*cuts) == "stages [hidden_1]"
+
+
+def test_a_chip_of_other_layers_says_so() -> None:
+    app = App()
+    app.options.controls["ipu_model.tiles_per_ipu"].value = 16
+    compiled(app, 4)
+    first = app.picker.builder.layers()[0]
+    app.picker.builder.insert(1, first)
+    compiled(app, 4)
+    app.picker.builder.insert(1, first)
+    compiled(app, 4)
+    compiled(app, 4)
+    assert [each.change for each in app.history.entries] == ["mlp", "mlp_edited", "layers", "the same again"]
+
+
+def test_samples_that_follow_from_micro_batches_are_told_where_they_change() -> None:
+    app = App()
+    app.options.controls["ipu_model.tiles_per_ipu"].value = 16
+    compiled(app, 16)
+    app.options.set({"pipeline.gradient_accumulation_steps": 4})
+    compiled(app, 4)
+    compiled(app, 8)
+    assert [each.change for each in app.history.entries] == [
+        "mlp",
+        "batch size 4, gradient_accumulation_steps 4",  # 4 micro-batches of 4 are the 16 samples of before
+        "batch size 8, samples a call 32",
+    ]

@@ -15,9 +15,10 @@ from workbench.profiler.advice.diagnose import cycles_per_sample
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
 from workbench.widgets import linked
-from workbench.widgets.app.form.changes import Asked
+from workbench.widgets.app.form.changes import Asked, changes, some_changes
 from workbench.widgets.app.whatif import Basis
 
+_SAME, _CALL = "the same again", "samples a call"
 KEPT = 12  # the latest results; earlier ones are forgotten
 
 
@@ -67,7 +68,7 @@ class History:
         found = next((each for each in self.entries if each.profile is profile), None)
         if found is None:
             self._count += 1
-            change = told_apart(self.entries[-1].profile if self.entries else None, profile)
+            change = _change(self.entries[-1] if self.entries else None, profile, given)
             found = Entry(self._count, profile, asked, change, basis, stands, given)
             self.entries = [*self.entries, found][-KEPT:]
         self.mark(found)
@@ -174,27 +175,43 @@ def _held(before: Entry, after: Entry) -> Comparison:
     return Comparison(profiles=(before.profile, after.profile), labels=labels)
 
 
+def _change(before: Entry | None, profile: Profile, given: Asked | None) -> str:
+    """What tells a result from the one before: what the profiles say, else what the form asked for, as other layers."""
+    told = told_apart(None if before is None else before.profile, profile)
+    if told != _SAME or before is None or before.given is None or given is None:
+        return told
+    return some_changes(changes(before.given, given)) or told
+
+
 def told_apart(before: Profile | None, after: Profile) -> str:
     """What of the request differs from the result before; the name of the model for the first."""
     if before is None or before.name != after.name:
         return after.name
     was, now = (_asked(each) | told for each, told in zip((before, after), asked_of_both(before, after), strict=True))
+    if _samples(before) == _samples(after):  # said of one alone, where they are not those of one micro-batch
+        was, now = ({name: each[name] for name in each if name != _CALL} for each in (was, now))
     names = [name for name in now if was.get(name) != now[name]] + [name for name in was if name not in now]
     last = [name.rpartition(".")[2] for name in names]
     said = {name: name if last.count(short) > 1 else short for name, short in zip(names, last, strict=True)}
     changed = [f"{said[name]} {now.get(name, 'as by default')}" for name in names]
     if not changed:
-        return "the same again"
+        return _SAME
     return ", ".join(changed[:2]) + (f" and {len(changed) - 2} more" if len(changed) > 2 else "")
 
 
 def _asked(profile: Profile) -> dict[str, str]:
     meta = profile.meta
     found = {"mode": str(meta["mode"]), "batch size": str(meta["batch_size"]), "IPUs": str(profile.ipus)}
-    samples = meta.get("samples_per_call")  # files of earlier versions do not say
+    samples = _samples(profile)
     if samples is not None and samples != meta["batch_size"]:
-        found["samples a call"] = str(samples)
+        found[_CALL] = str(samples)
     return found | {name: str(value) for name, value in dict(meta["config_changed"]).items()}
+
+
+def _samples(profile: Profile) -> int | None:
+    """Samples of a call; files of earlier versions do not say."""
+    samples: int | None = profile.meta.get("samples_per_call")
+    return samples
 
 
 def difference(before: Profile, after: Profile) -> str:

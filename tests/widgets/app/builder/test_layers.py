@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import workbench as wb
 from workbench.errors import InputError
 from workbench.executable import layered_source
 from workbench.widgets.app.builder.kinds import ACTIVATIONS, KINDS, Setting
@@ -23,6 +25,7 @@ from workbench.widgets.app.builder.layers import (
     read_shape,
     reordered,
 )
+from workbench.widgets.app.form.source import READY
 
 
 def built(shape: tuple[int, ...], layers: Any) -> Any:
@@ -94,6 +97,18 @@ def test_presets_stand_and_hold_what_keras_says(preset: str) -> None:
         own = model.get_layer(name)
         assert tuple(own.output.shape[1:]) == note.shape, layer
         assert own.count_params() == note.parameters, layer
+
+
+@pytest.mark.parametrize("preset", [each for each in PRESETS if each.lower() in READY])
+def test_a_preset_named_as_a_ready_model_is_that_model(preset: str) -> None:
+    text, layers = PRESETS[preset]
+    mine, ready = built(read_shape(text), layers), wb.ready(preset.lower()).builder()
+
+    def held(model: Any) -> Any:
+        rows = [each for each in model.layers if not isinstance(each, keras.layers.InputLayer)]
+        return model.input_shape, [(type(each), each.output.shape, each.count_params()) for each in rows]
+
+    assert held(mine) == held(ready)
 
 
 def drawn_layers(draw: Any) -> tuple[tuple[int, ...], list[Layer]]:

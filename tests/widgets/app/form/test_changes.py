@@ -61,14 +61,14 @@ def test_of_many_changes_the_first_are_named() -> None:
 
 def test_another_model_other_layers_and_what_a_training_alone_takes(app: App) -> None:
     app.picker.builder.insert(1, app.picker.builder.layers()[0])
-    assert said(app) == "the form has changed since: layers"
+    assert said(app) == "the form has changed since: model mlp → mlp_edited"
     app.picker.builder.remove(1)
     assert said(app) == SAME
     app.run.loss.value = "huber"
     assert said(app) == "the form has changed since: loss as by default → huber"
     app.run.loss.value = app.run.loss.options[0]
     app.picker.box.selected_index, app.picker.ready.value = 1, "cnn"
-    assert said(app).startswith("the form has changed since: model mlp")
+    assert said(app).startswith("the form has changed since: model mlp → cnn")
     app.picker.box.selected_index = 0
     assert said(app) == SAME
 

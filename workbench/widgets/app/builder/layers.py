@@ -108,11 +108,11 @@ def _elements(shape: Shape) -> int:
     return found
 
 
-# What the app starts with, by name: the shape of one sample, and the layers.
+# What the app starts with, by name: the shape of one sample, and the layers. One that is named as a ready model is it.
 PRESETS: Mapping[str, tuple[str, tuple[Layer, ...]]] = {
     "MLP": (
         "64",
-        (Layer.new("Dense", 512), Layer.new("Dense", 512), Layer.new("Dense", 10, activation="softmax")),
+        (Layer.new("Dense", 128), Layer.new("Dense", 128), Layer.new("Dense", 10, activation="softmax")),
     ),
     "CNN": (
         "32, 32, 3",
@@ -127,7 +127,7 @@ PRESETS: Mapping[str, tuple[str, tuple[Layer, ...]]] = {
     ),
     "LSTM": (
         "64, 64",
-        (Layer.new("LSTM", 128, 1), Layer.new("LSTM", 128), Layer.new("Dense", 10, activation="softmax")),
+        (Layer.new("LSTM", 256, 1), Layer.new("LSTM", 256), Layer.new("Dense", 10, activation="softmax")),
     ),
     "Transformer": (
         "64",

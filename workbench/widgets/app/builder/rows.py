@@ -68,6 +68,16 @@ class Builder:
         else:
             self.input_shape.value = shape
 
+    @property
+    def name(self) -> str:
+        """Of the model: what it began from while it is that, `"mlp_edited"` once its shape or its rows are others.
+
+        Errors: `InputError` for a shape that is none.
+        """
+        shape, layers = PRESETS[self.preset.value]
+        same = (read_shape(self.input_shape.value), self.layers()) == (read_shape(shape), layers)
+        return f"{self.preset.value.lower()}{'' if same else '_edited'}"
+
     def state(self) -> tuple[str, str, tuple[Layer, ...]]:
         """What it began from, its shape and its layers, for `restore`."""
         return self.preset.value, self.input_shape.value, self.layers()

@@ -166,7 +166,7 @@ class SourcePicker:
 
     def _from_rows(self) -> Choice:
         shape, layers = self.builder.checked()
-        name = self.builder.preset.value.lower()
+        name = self.builder.name
         code = keras_code(name, shape, layers)
         if code != self._code:
             # The same rows are the same object: a compile that differs in options alone uses the trace again.
