@@ -48,14 +48,14 @@ def test_build_compile_and_look(screens: Screens, run_app: RunApp) -> None:
     button(page, "Remove layer 3").click()
     button(page, "Compile").click()
     page.get_by_role("heading", name="Fits", exact=True).wait_for(timeout=COMPILE_MS)
-    page.get_by_text("Done: mlp_edited fits").wait_for()
+    page.get_by_text("Done: mlp fits").wait_for()
     page.get_by_role("tab", name="Trace", exact=True).click()
     canvas = page.locator('section.wb[aria-label="Trace"] canvas.wb-canvas')
     canvas.wait_for()
     for screen in lab.on(screens):
         eventually(page, partial(is_drawn, lab, canvas, colours=8, filled=0.05), f"the trace is drawn, {screen}")
         lab.screenshot_whole(f"app-compiled-{screen}")
-    page.locator(".wb-app-shown").get_by_text("mlp_edited, training, batch size 4 (4 samples").wait_for()
+    page.locator(".wb-app-shown").get_by_text("mlp, training, batch size 4 (4 samples").wait_for()
     page.get_by_label("batch size", exact=True).fill("8")
     page.keyboard.press("Tab")
     assert left_of(page.locator(".wb-app-shown p")) == said  # the line that comes first stands where the other began
