@@ -95,7 +95,7 @@ class App(ipywidgets.VBox):
         self.compile_button = self._button("Compile", "play", _COMPILE, self.compile, "primary")
         self.cancel_button = self._button("Cancel", "stop", _RESTS, self.cancel)
         self.diagnose_button = self._button("Diagnose", "stethoscope", _DIAGNOSE, self.diagnose)
-        self.history = History(self._show_again)
+        self.history = History(self._show_again, self.progress.bring)
         self.kept = Kept()
         files = {"html": self._html_file, "profile": self._profile_file}
         self.share = SharePanel(files, self.bring, self.keep, f"{self.kept.folder}")

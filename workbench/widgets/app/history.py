@@ -19,6 +19,7 @@ from workbench.widgets.app.form.changes import Asked, changes, some_changes
 from workbench.widgets.app.whatif import Basis
 
 _SAME, _CALL = "the same again", "samples a call"
+_COMPARED = "wb-app-compared"
 KEPT = 12  # the latest results; earlier ones are forgotten
 
 
@@ -42,15 +43,15 @@ class Entry:
 class History:
     """`box` are the chips, `comparison` two results side by side; `entries` is what is kept, `current` what is shown.
 
-    `show(entry)` is called when a chip is pressed.
+    `show(entry)` is called when a chip is pressed, `compares(name)` when a comparison was made, with its CSS class.
     """
 
-    def __init__(self, show: Callable[[Entry], None]) -> None:
+    def __init__(self, show: Callable[[Entry], None], compares: Callable[[str], None] = lambda name: None) -> None:
         self.entries: list[Entry] = []
         self.current: Entry | None = None
         self.compared: tuple[Entry, Entry] | None = None
         self._count = 0
-        self._show = show
+        self._show, self._compares = show, compares
         self._chips: list[_Chip] = []
         self.box = ipywidgets.Box()
         self.box.add_class("wb-app-history")
@@ -103,9 +104,10 @@ class History:
         close.on_click(lambda _: self.close())
         title = ipywidgets.HTML(f"<h3>{before.number} against {after.number}: {markup(after.change)}</h3>")
         head = ipywidgets.HBox([title, close])
-        head.add_class("wb-app-compared")
+        head.add_class(_COMPARED)
         self.comparison.children = [head, face("comparison").widget(_held(before, after))]
         self._draw()
+        self._compares(_COMPARED)
 
     def close(self) -> None:
         """Take the comparison away."""

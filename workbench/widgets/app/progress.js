@@ -43,6 +43,16 @@ export function status(data, send = () => {}) {
     data.refused ? h("p", {class: "wb-refused", role: "alert", text: data.refused}) : null);
 }
 
+// The part of this class as it is drawn, at the top of what is seen below the bar, unless its beginning is seen already.
+function bring(el, name, tries = 40) {
+  const root = el.closest(".wb-app"), part = root?.querySelector(`.${name}`), under = root?.querySelector(".wb-app-actions");
+  if (!root || !part || !part.getClientRects().length) return void (tries && setTimeout(() => bring(el, name, tries - 1), 50));
+  const {top} = part.getBoundingClientRect(), high = under?.offsetHeight ?? 0, seen = el.ownerDocument.defaultView.innerHeight;
+  if (top >= (under?.getBoundingClientRect().bottom ?? 0) && top < seen / 2) return;
+  part.style.scrollMarginTop = `${high + 12}px`;
+  part.scrollIntoView({block: "start"});
+}
+
 async function render({model, el}) {
   let from = 0;
   const tick = () => {
@@ -56,8 +66,9 @@ async function render({model, el}) {
   Object.entries({role: "group", "aria-label": "Progress", ...OWN_KEYS}).forEach(([name, value]) => el.setAttribute(name, value));
   const free = keepFocus(el);
   const timer = setInterval(() => model.get("data").state === "running" && tick(), 100);
-  const off = watch(model, ["data"], show);
-  return () => { clearInterval(timer); off(); free(); };
+  const off = watch(model, ["data"], show), hear = (message) => message?.bring && bring(el, message.bring);
+  model.on?.("msg:custom", hear);
+  return () => { clearInterval(timer); model.off?.("msg:custom", hear); off(); free(); };
 }
 
 export default {render};

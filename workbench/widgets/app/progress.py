@@ -102,6 +102,10 @@ class AppProgress(Drawn):
         todo = "; ".join(each for each in ("press it again" if self._most else "press Try again", left) if each)
         return {"what": f"{self._title} was cancelled{over}", "expected": "", "todo": todo, "cure": ""}
 
+    def bring(self, name: str) -> None:
+        """Scroll the app's part of this CSS class into sight, where it is not: a press has made it below the window."""
+        self.send({"bring": name})
+
     def rest(self, text: str) -> None:
         """Something else is shown: how the last work ended is no longer said. What runs, and an error, stays."""
         if self.data["state"] not in ("running", "failed"):
