@@ -3,7 +3,7 @@ import test from "node:test";
 
 import {grouped, matching, sorted} from "../../../workbench/widgets/kit/grid.js";
 import {bytesText, percentText} from "../../../workbench/widgets/kit/kernel.js";
-import {causesOf, changes, lanesOf, rowsOf, series, signed, whyOf} from "../../../workbench/widgets/views/comparison.js";
+import {causesOf, changes, exactText, lanesOf, rowsOf, series, signed, whyOf} from "../../../workbench/widgets/views/comparison.js";
 
 const VIEW = {
   data: {strings: ["x", "y"], tables: {layers: {keys: ["layer"], amounts: ["cycles"], rows: 2}}, why: [["x", "compute", "cycles", -5, "y"]], capacity_bytes: [100, 200]},
@@ -72,4 +72,9 @@ test("rows found by every word", () => {
 test("groups have their sums, and show their rows where they are open", () => {
   const lines = grouped(ROWS, COLUMNS, (row) => row.group, new Set(["a"]));
   assert.deepEqual(lines.map((line) => line.sums ?? line.name), [[null, 10], "conv", "Dense 9", [null, 9]]);
+});
+
+test("a change is said to the byte where its text has rounded it, and once where it has not", () => {
+  assert.deepEqual([exactText(-102, "bytes"), exactText(7527, "cycles"), exactText(-12192064, "bytes")], ["", "+7,527 cycles", "−12,192,064 B"]);
+  assert.deepEqual([exactText(317, "cycles"), exactText(0.5, "share")], ["", ""]);
 });

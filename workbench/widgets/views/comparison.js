@@ -9,6 +9,12 @@ const LABELS = {operators: "Operators", variables: "Variables", layers: "Layers"
 const STATUS = ["changed", "added", "removed"], BACK = ["changed", "removed", "added"];
 
 // What is too small to be seen in the text has no sign.
+// The change to the byte or cycle, where the text that is shown has rounded it; else nothing more is to be said.
+export function exactText(change, unit) {
+  const exact = {bytes: `${signed(change, wholeText)} B`, cycles: `${signed(change, wholeText)} cycles`}[unit] ?? "";
+  return exact === signed(change, TEXTS[unit]) ? "" : exact;
+}
+
 export const signed = (value, text) => `${!value || text(Math.abs(value)) === text(0) ? "±" : value > 0 ? "+" : "−"}${text(Math.abs(value))}`;
 
 // The two sides in the order in which they are shown: [earlier, later].
@@ -241,7 +247,7 @@ function panel(view) {
     return {label, of: nameOf(view, side), value: values[i] ?? 0, step};
   });
   const change = rows[1].value - rows[0].value, heading = moved ? `Tile ${wholeText(view.chosen)} of IPU ${data.ipu}` : `Place ${wholeText(view.chosen)} of IPU ${data.ipu}`;
-  ui.panel.replaceChildren(h("h4", {text: heading}), h("p", {class: "wb-change", text: `${signed(change, bytesText)} (${signed(change, wholeText)} B)`}),
+  ui.panel.replaceChildren(h("h4", {text: heading}), h("p", {class: "wb-change", text: [signed(change, bytesText), exactText(change, "bytes") && `(${exactText(change, "bytes")})`].filter(Boolean).join(" ")}),
     table([{label: "", text: (row) => row.label}, {label: "profile", text: (row) => row.of}, {label: "bytes", number: true, text: (row) => wholeText(row.value)}], rows),
     ...(moved ? [] : rows.map((row) => h("p", {text: `${row.label}: ${row.step}`}))),
     h("h4", {text: "Why: the largest parts"}), ...reasons(view));
@@ -258,7 +264,7 @@ function cards(view) {
   const [from, to] = sides(view.swapped);
   view.cards.replaceChildren(...view.data.heads.map((head) => {
     const text = TEXTS[head.unit], change = head[to] - head[from], good = signed(change, text)[0] === "±" ? 0 : Math.sign(change) * head.better;
-    const exact = {bytes: `${signed(change, wholeText)} B`, cycles: `${signed(change, wholeText)} cycles`}[head.unit];
+    const exact = exactText(change, head.unit);
     return h("div", {class: `wb-card ${good > 0 ? "wb-better" : good < 0 ? "wb-worse" : ""}`, "data-quantity": head.quantity, "data-change": String(change)}, h("span", {text: head.label}), h("strong", {text: signed(change, text)}),
       h("span", {text: `${text(head[from])} → ${text(head[to])}${good ? `, ${good > 0 ? "better" : "worse"}` : ""}${head.samples ? `, for ${wholeText(head.samples[from])} → ${wholeText(head.samples[to])} samples` : ""}`}), exact && h("span", {text: exact}));
   }));
