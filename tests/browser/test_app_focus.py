@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from tests.browser.apps import COMPILE_MS, DIAGNOSE_MS, START, RunApp, button, choose_ready, enter
-from tests.browser.looking import eventually
+from tests.browser.looking import eventually, top_of
 
 pytestmark = pytest.mark.browser
 
@@ -47,6 +47,10 @@ def test_what_is_pressed_by_key_keeps_the_focus_or_what_comes_has_it(run_app: Ru
     page.keyboard.press("Space")
     page.get_by_role("heading", name="Does not fit", exact=True).wait_for(timeout=COMPILE_MS)
     keeps(page, apply, "Apply, which came in the place of Undo,")
+    press(button(page, "Show the diagnosis"), "Enter")
+    bar, mending = page.locator(".wb-app-actions").bounding_box(), page.locator(".wb-app-mending")
+    assert bar is not None
+    eventually(page, lambda: bar["height"] <= top_of(mending) < 450, "the diagnosis is in sight, below the bar")
     versus = page.get_by_role("button", name=re.compile("Compare result 2 with what is shown$"))
     press(versus, "Enter")
     press(button(page, "Close the comparison"), "Enter")

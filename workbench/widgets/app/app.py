@@ -102,6 +102,7 @@ class App(ipywidgets.VBox):
         self.reference = ReferencePanel()
         self.whatif = WhatIf(self._take_over, lambda: self.running)
         self.results = ipywidgets.VBox()
+        self.results.add_class("wb-app-results")
         self.mending = ipywidgets.VBox()
         self.mending.add_class("wb-app-mending")  # the page gives the focus of what was here to what comes
         buttons = [self.compile_button, self.cancel_button, self.diagnose_button]
@@ -391,7 +392,7 @@ class App(ipywidgets.VBox):
         text += self._set_for_stages
         if self._before is not None:
             text += f". {difference(self._before, profile)}"
-        self.progress.end(f"{profile.name} {text}")
+        self.progress.end(f"{profile.name} {text}", {"text": "Show the result", "name": "wb-app-results"})
         self._enable()
 
     def _follow_shown(self) -> None:
@@ -535,9 +536,9 @@ class App(ipywidgets.VBox):
         self.diagnosis, self._undone = found, None
         self._grown(found)
         of = next((each.number for each in self.history.entries if each.profile is self.profile), 0)
-        self.progress.end(
-            found.sentence if self._last_is_shown else f"Of result {of}, not of what is shown: {found.sentence}"
-        )
+        if not self._last_is_shown:
+            return self.progress.end(f"Of result {of}, not of what is shown: {found.sentence}")
+        return self.progress.end(found.sentence, {"text": "Show the diagnosis", "name": "wb-app-mending"})
 
     def _enable(self, *, running: bool = False) -> None:
         self.bar.say_running(running)

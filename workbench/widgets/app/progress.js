@@ -33,13 +33,13 @@ export function nextText({phases, current, most, over}) {
   return current >= 0 ? `(${current + 1} of ${phases.length})` : "";
 }
 
-export function status(data, send = () => {}) {
+export function status(data, send = () => {}, show = () => {}) {
   const {state, title, turn, text} = data;
   if (state === "idle") return h("div", {class: "wb-progress"});
   const said = state === "running" ? `${[title, turn].filter(Boolean).join(", ")} ${nextText(data)} ${text}` : [HEADS[state], text].filter(Boolean).join(": ");
   return h("div", {class: `wb-progress wb-${state}`},
     state === "running" || state === "done" ? bar(data) : null,
-    data.problem ? problem(data.problem, send) : h("p", {class: "wb-doing"}, h("span", {text: said, title: said}), state === "shown" ? null : h("span", {class: "wb-seconds"})),
+    data.problem ? problem(data.problem, send) : h("p", {class: "wb-doing"}, h("span", {text: said, title: said}), state === "shown" ? null : h("span", {class: "wb-seconds"}), state === "done" && data.shows?.name ? button(data.shows.text, () => show(data.shows.name)) : null),
     data.refused ? h("p", {class: "wb-refused", role: "alert", text: data.refused}) : null);
 }
 
@@ -61,7 +61,7 @@ async function render({model, el}) {
     const shown = state === "running" ? seconds + (performance.now() - from) / 1000 : seconds;
     place.textContent = `  (${shown.toFixed(1)} s)`;
   };
-  const show = () => { from = performance.now(); el.replaceChildren(status(model.get("data"), (text) => model.send(text))); tick(); };
+  const show = () => { from = performance.now(); el.replaceChildren(status(model.get("data"), (text) => model.send(text), (name) => bring(el, name))); tick(); };
   show();
   Object.entries({role: "group", "aria-label": "Progress", ...OWN_KEYS}).forEach(([name, value]) => el.setAttribute(name, value));
   const free = keepFocus(el);

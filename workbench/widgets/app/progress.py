@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import traitlets
@@ -80,11 +80,13 @@ class AppProgress(Drawn):
         )
         self.data = {**self.data, "refused": self._refused}
 
-    def end(self, text: str) -> None:
-        """All went well."""
+    def end(self, text: str, shows: Mapping[str, str] | None = None) -> None:
+        """All went well; `shows` is what came of it, `{"text": ..., "name": ...}`: a button of this text brings the
+        part of this CSS class into sight."""
         self._close(time.perf_counter())
         self._turn = ""
         self._tell("done", text)
+        self.data = {**self.data, "shows": dict(shows or {})}
 
     def fail(self, error: BaseException) -> None:
         """It ended with an error, told in the user's words."""
