@@ -72,7 +72,7 @@ def test_what_was_measured_before_a_diagnosis_was_cancelled_stays_and_can_be_app
     assert (view.live, view.data["ended"]) == (True, True)  # nothing is awaited
     said = app.progress.data["problem"]
     assert said["what"] == "Diagnosing was cancelled after 3 compiles"
-    assert said["todo"] == "press it again; what was measured stays below"
+    assert said["todo"] == "press Diagnose again; what was measured stays below"
     assert view.data["sentence"].startswith("3 compiled, then it was left off. ")
     assert len(app.diagnosis.tried) == 3
     best = app.diagnosis.fixes[0]
@@ -90,7 +90,7 @@ def test_a_whole_diagnosis_stays_where_a_second_one_is_cancelled(app: App, monke
     whole = app.diagnosis
     told = left_off_after(app, 1, monkeypatch)
     assert told == "Stop the diagnosis: the one of before stands again, nothing of this one is kept"
-    assert app.progress.data["problem"]["todo"] == "press it again; the one of before stands below"
+    assert app.progress.data["problem"]["todo"] == "press Diagnose again; the one of before stands below"
     assert app.diagnosis is whole
     assert app.mending.children[0].data["sentence"] == whole.sentence
 

@@ -470,3 +470,13 @@ def test_samples_that_follow_from_micro_batches_are_told_where_they_change() -> 
         "batch size 4, gradient_accumulation_steps 4",  # 4 micro-batches of 4 are the 16 samples of before
         "batch size 8, samples a call 32",
     ]
+
+
+def test_an_option_that_two_libraries_have_is_named_on_a_chip_as_in_the_form() -> None:
+    app = App()
+    app.options.controls["ipu_model.tiles_per_ipu"].value = 16
+    compiled(app, 4)
+    app.options.set({f"{group}.poplar_options.partialsType": "half" for group in ("matmuls", "convolutions")})
+    compiled(app, 4)
+    told = {"partialsType (matmuls) half", "partialsType (convolutions) half"}
+    assert set(app.history.entries[1].change.split(", ")) == told

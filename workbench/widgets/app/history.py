@@ -15,7 +15,7 @@ from workbench.profiler.advice.diagnose import cycles_per_sample
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
 from workbench.widgets import linked
-from workbench.widgets.app.form.changes import Asked, changes, some_changes
+from workbench.widgets.app.form.changes import Asked, changes, label_of, some_changes
 from workbench.widgets.app.whatif import Basis
 
 _SAME, _CALL = "the same again", "samples a call"
@@ -194,7 +194,7 @@ def told_apart(before: Profile | None, after: Profile) -> str:
         was, now = ({name: each[name] for name in each if name != _CALL} for each in (was, now))
     names = [name for name in now if was.get(name) != now[name]] + [name for name in was if name not in now]
     last = [name.rpartition(".")[2] for name in names]
-    said = {name: name if last.count(short) > 1 else short for name, short in zip(names, last, strict=True)}
+    said = {name: label_of(name) if last.count(short) > 1 else short for name, short in zip(names, last, strict=True)}
     changed = [f"{said[name]} {now.get(name, 'as by default')}" for name in names]
     if not changed:
         return _SAME

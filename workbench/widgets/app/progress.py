@@ -101,7 +101,7 @@ class AppProgress(Drawn):
             return problem_of(error)
         over = f" after {things_text(self._over, 'compile')}" if self._most else ""
         left = self._left or ("what was measured stays below" if self._over else "")
-        todo = "; ".join(each for each in ("press it again" if self._most else "press Try again", left) if each)
+        todo = "; ".join(each for each in (f"press {'Diagnose' if self._most else 'Try'} again", left) if each)
         return {"what": f"{self._title} was cancelled{over}", "expected": "", "todo": todo, "cure": ""}
 
     def bring(self, name: str) -> None:

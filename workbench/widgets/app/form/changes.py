@@ -59,7 +59,7 @@ def changes(before: Asked, now: Asked) -> list[str]:
     told = [*_of_model(before, now)]
     told += [_arrow(name, before.words.get(name, USUAL), now.words.get(name, USUAL)) for name in _unlike(before, now)]
     names = [name for name in {**before.options, **now.options} if _option(before, name) != _option(now, name)]
-    told += [_arrow(_label(name), _option(before, name), _option(now, name)) for name in names]
+    told += [_arrow(label_of(name), _option(before, name), _option(now, name)) for name in names]
     described = any(name.startswith("ipu_model.") for name in names)  # by options, which are named then
     if before.target is not None and before.target != now.target and not described:
         told.append("target")
@@ -101,7 +101,8 @@ def _option(of: Asked, name: str) -> str:
     return of.options.get(name, usual)
 
 
-def _label(name: str) -> str:
+def label_of(name: str) -> str:
+    """An option as the form names it, `"partialsType (matmuls)"`; others by their whole name."""
     try:
         return str(found(name).form_label or name)
     except OptionError:
@@ -116,4 +117,4 @@ def _brief(text: str) -> str:
     return (text if len(text) <= 40 else f"{text[:39]}…") or "none"
 
 
-__all__ = ["Asked", "changes", "some_changes"]
+__all__ = ["Asked", "changes", "label_of", "some_changes"]
