@@ -13,7 +13,9 @@ import workbench as wb
 from tests.browser.apps import COMPILE_MS, START, RunApp, button, choose_ready, enter
 from tests.browser.axe import COLOURS, ROOTS, found_by_axe
 from tests.browser.driver import NotebookPage, Screens
+from tests.profiler.advice.fake_compiler import FakeCompiler, over
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from workbench.profiler.advice.diagnose import diagnose
 from workbench.profiler.export.html import page_of
 from workbench.profiler.report import face
 
@@ -61,6 +63,7 @@ def test_the_file_of_a_profile(scheme: Any, chromium: Browser, tmp_path: Path) -
     profile = handmade_pipeline()
     first, *names = face("html").shown(profile)
     reports = {first: getattr(profile, first), "comparison": wb.compare(profile, handmade_profile())}
+    reports["diagnosis"] = diagnose(over(), FakeCompiler(lambda asked: (9_000, 12_000)))  # fixes that fit
     reports |= {name: getattr(profile, name) for name in names}
     path = tmp_path / "profile.html"
     path.write_text(page_of(reports, profile.name, "training", "x = 1"), encoding="utf-8")

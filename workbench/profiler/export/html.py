@@ -25,7 +25,7 @@ MAX_BYTES = 3_000_000
 _PICTURE_BYTES = 300_000
 _LIGHT = "--wb-page:#f3f5f7"
 _DARK = (
-    "--wb-page:#0c0e10;--wb-alarm:#f0766d;--jp-ui-font-color0:#f2f4f6;--jp-ui-font-color2:#aab2bb;--jp-border-color2:#343a41;"
+    "--wb-page:#0c0e10;--wb-alarm:#f0766d;--wb-fine:#4cb782;--jp-ui-font-color0:#f2f4f6;--jp-ui-font-color2:#aab2bb;--jp-border-color2:#343a41;"
     "--jp-layout-color0:#14171a;--jp-layout-color1:#1c2024;--jp-layout-color2:#272c32"
 )
 _STYLE = (
