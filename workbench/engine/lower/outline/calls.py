@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
 from workbench.base.arrays import IntArray
+from workbench.engine.emit import Emitter
 from workbench.engine.emit.context import Lowering
 from workbench.engine.emit.loaded import home_of, leave, may_lie
 from workbench.engine.graph import Node, Value
@@ -154,6 +156,8 @@ def _is_worth_calling(
     body: RunBody, shared: RunClass, run: Run, lowering: Lowering, calls: int, runs: SharedRuns
 ) -> bool:
     """Whether the body and all calls, taken to be as the first, keep less on the fullest tile; nothing is emitted."""
+    if 2 * int(_least_kept_bytes(body, shared, calls, lowering.emit.target).max()) > calls * int(body.code_bytes.max()):
+        return False  # as for most operators, whose copies need not be made to see it
     back = lowering.marked()
     copies = _copies(body, shared, run, lowering)
     if copies is None:
@@ -171,6 +175,33 @@ def _is_worth_calling(
         is_worth = is_quick and runs.room.fits(run.nodes[0], own_bytes, held_bytes, kept_bytes, each_bytes, lowering)
     back()
     return is_worth
+
+
+def _least_kept_bytes(body: RunBody, shared: RunClass, calls: int, target: Target) -> IntArray:
+    """What the body and all calls keep at least on each tile, int64[tiles]: arguments come by one set of copies where
+    the first call's operands lie, and results leave by another, but those that may be views of arguments."""
+    moved = [tensor for place, tensor in enumerate(body.arguments) if place not in shared.common]
+    kept = {tensor.variables for tensor in moved if not body.overwritten.intersection(tensor.variables)}
+    leaving = [each for each in body.results if each.variables not in kept and body.own.intersection(each.variables)]
+    sets = sum((_are_held(tensors, target.tiles_per_ipu) for tensors in (moved, leaving)), body.code_bytes * 0)
+    return np.asarray(body.code_bytes + calls * _copy_code_bytes(target) * sets)
+
+
+def _are_held(tensors: Sequence[Tensor], tiles: int) -> IntArray:
+    """1 where any of the tensors has elements, int64[tiles]."""
+    held = np.zeros(tiles, bool)
+    for tensor in tensors:
+        held |= tensor.mapping.elements_per_tile(tiles) > 0
+    return held.astype(np.int64)
+
+
+@lru_cache(maxsize=8)
+def _copy_code_bytes(target: Target) -> int:
+    """What a copy inside a tile keeps there, of whatever length."""
+    emit, there = Emitter(target), np.arange(target.tiles_per_ipu) == 0
+    with emit.body() as collected:
+        emit.compute("copy", emit.copy_groups(there.astype(np.int64)), (), ())
+    return int(kept_by([step for program in collected for step in leaves(program)], StepSizes(target), 0, CODE).max())
 
 
 def _bytes_of(names: Iterable[int], lowering: Lowering) -> IntArray:
