@@ -14,19 +14,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from workbench.base.arrays import IntArray
+from workbench.engine import ops
 from workbench.engine.emit import Emitter
 from workbench.engine.emit.context import Lowering
 from workbench.engine.emit.loaded import home_of, leave, may_lie
 from workbench.engine.graph import Node, Value
+from workbench.engine.graph.flow import INLINE
 from workbench.engine.lower.outline.room import Room
 from workbench.engine.lower.outline.runs import LEAST_CALLS, Run, RunClass, RunFinder, is_view
 from workbench.engine.mapping import Mapping, reshape
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.memory.footprint import StepSizes, kept_by
+from workbench.engine.options import NotedOptions, answers_alike
 from workbench.engine.program import Call, Program, leaves
 from workbench.engine.program import Sequence as ProgramSequence
 from workbench.engine.program.alike import StepsAlike
@@ -73,7 +77,9 @@ class RunBody:
 class SharedRuns:
     """The runs of a program by their first operator, and the bodies made of them; a body per IPU and function.
 
-    `sizes` is what is known of the steps of the program, which takes what is found.
+    `sizes` is what is known of the steps of the program, which takes what is found. `refused` are the trials that ended
+    without a body for what they keep, by all they follow from, with the options they read: the next lowering of the
+    graph need not make them.
     """
 
     finders: dict[RunClass, RunFinder] = field(default_factory=dict)  # class → who found it
@@ -83,10 +89,13 @@ class SharedRuns:
     room: Room = field(default_factory=Room)
     made: int = 0  # bodies
     sizes: StepSizes | None = None
+    refused: dict[tuple[object, ...], dict[tuple[str, Any], Any]] = field(default_factory=dict)
 
     def unused(self) -> SharedRuns:
         """The same runs, of which nothing has been lowered yet."""
-        return SharedRuns(finders=dict(self.finders), starts=dict(self.starts), room=self.room.unused())
+        return SharedRuns(
+            finders=dict(self.finders), starts=dict(self.starts), room=self.room.unused(), refused=self.refused
+        )
 
     def add(self, found: Sequence[RunClass], runs: RunFinder) -> None:
         """Take over classes of one function."""
@@ -124,11 +133,27 @@ class SharedRuns:
         """A further body for runs that lie otherwise; of the runs left it takes as many to come as each body before."""
         left = next(place for place, each in enumerate(shared.runs) if each is run)
         calls = (len(shared.runs) - left) // (1 + len(bodies))
-        body = first_body(shared, run, lowering, number, calls, self) if calls >= LEAST_CALLS else None
+        body = self._tried(shared, run, lowering, number, calls) if calls >= LEAST_CALLS else None
         if body is None or not call(body, shared, run, lowering, self.sizes_of(lowering)):
             return None
         bodies.append(body)
         self.made += 1
+        return body
+
+    def _tried(self, shared: RunClass, run: Run, lowering: Lowering, number: int, calls: int) -> RunBody | None:
+        """The body that a first run makes, or None; known where it was refused before and would be again."""
+        told = None if self.room.heard else _told(shared, run, lowering, calls)  # a stage's body notes what it reads
+        if told is None:
+            return first_body(shared, run, lowering, number, calls, self)[0]
+        if told in self.refused and answers_alike(lowering.options, self.refused[told]):
+            return None
+        given, lowering.options = lowering.options, NotedOptions.of(lowering.options)
+        try:
+            body, verdict = first_body(shared, run, lowering, number, calls, self)
+            if verdict == "no":
+                self.refused[told] = lowering.options.noted
+        finally:
+            lowering.options = given
         return body
 
     def _part(self, shared: RunClass) -> None:
@@ -140,41 +165,68 @@ class SharedRuns:
             self.add(runs.single(shared), runs)
 
 
+def _told(shared: RunClass, run: Run, lowering: Lowering, calls: int) -> tuple[object, ...] | None:
+    """What a trial follows from, options apart, as what can be shared follows from types, layouts and attributes alone;
+    None where more may come to it: what is inside a region, variables off the chip, results with places of their own.
+    """
+    whole = all(node.op not in INLINE or ops.family_of(node).pointwise for node in run.nodes)
+    if not whole or run.loads or run.stores or lowering.destinations or lowering.emit.settled:
+        return None
+    operands = [lowering.get(value) for value in run.arguments]
+    variables = lowering.emit.variables
+    common = tuple(
+        (
+            operands[place].itemsize_bytes,
+            tuple((variables[each].size_bytes, variables[each].always_live) for each in operands[place].variables),
+        )
+        for place in sorted(shared.common)
+    )
+    wished = tuple((lowering.wish(value), value in lowering.summed_halves) for value in run.values)
+    lie = tuple(tensor.mapping for tensor in operands)
+    return (shared, calls, lie, common, wished, lowering.next_tile.get(lowering.emit.ipu, 0))
+
+
+Verdict: TypeAlias = Literal["yes", "no", "no room"]
+"""On a body: it follows from what is tried alone, but for the room there is."""
+
+
 def first_body(
     shared: RunClass, run: Run, lowering: Lowering, number: int, calls: int, runs: SharedRuns
-) -> RunBody | None:
+) -> tuple[RunBody | None, Verdict]:
     """The body of a class as this run makes it, or None when it is not worth the copies of so many calls."""
     back = lowering.marked()
     body = _body(shared, run, lowering, number, runs.sizes_of(lowering))
-    if body is None or not _is_worth_calling(body, shared, run, lowering, calls, runs):
+    verdict = "no" if body is None else _is_worth_calling(body, shared, run, lowering, calls, runs)
+    if verdict != "yes":
         back()
-        return None
-    return body
+        return None, verdict
+    return body, verdict
 
 
 def _is_worth_calling(
     body: RunBody, shared: RunClass, run: Run, lowering: Lowering, calls: int, runs: SharedRuns
-) -> bool:
+) -> Verdict:
     """Whether the body and all calls, taken to be as the first, keep less on the fullest tile; nothing is emitted."""
-    if 2 * int(_least_kept_bytes(body, shared, calls, lowering.emit.target).max()) > calls * int(body.code_bytes.max()):
-        return False  # as for most operators, whose copies need not be made to see it
+    each_bytes = calls * int(body.code_bytes.max())
+    if 2 * int(_least_kept_bytes(body, shared, calls, lowering.emit.target).max()) > each_bytes:
+        return "no"  # as for most operators, whose copies need not be made to see it
     back = lowering.marked()
     copies = _copies(body, shared, run, lowering)
     if copies is None:
-        return False
+        return "no"
     copied = (*copies.before, *copies.after)
     kept_bytes = body.code_bytes + calls * code_bytes(copied, lowering, runs.sizes_of(lowering))
-    each_bytes = calls * int(body.code_bytes.max())
     twice = {name for tensor in (*body.arguments, *body.results) for name in tensor.variables} & body.own
     held_bytes = _bytes_of(twice, lowering)
-    is_worth = 2 * int(kept_bytes.max()) <= each_bytes
-    if is_worth and int((kept_bytes + held_bytes).max()) > each_bytes:
+    verdict: Verdict = "yes" if 2 * int(kept_bytes.max()) <= each_bytes else "no"
+    if verdict == "yes" and int((kept_bytes + held_bytes).max()) > each_bytes:
         copied_cycles = runs.room.share_of_turns(run.nodes[0]) * cycles(copied, lowering)
         is_quick = LEAST_TIMES * copied_cycles <= cycles((body.program,), lowering)
         own_bytes = _bytes_of(body.own, lowering)
-        is_worth = is_quick and runs.room.fits(run.nodes[0], own_bytes, held_bytes, kept_bytes, each_bytes, lowering)
+        fits = is_quick and runs.room.fits(run.nodes[0], own_bytes, held_bytes, kept_bytes, each_bytes, lowering)
+        verdict = "yes" if fits else "no room" if is_quick else "no"
     back()
-    return is_worth
+    return verdict
 
 
 def _least_kept_bytes(body: RunBody, shared: RunClass, calls: int, target: Target) -> IntArray:
