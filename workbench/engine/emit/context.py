@@ -54,7 +54,8 @@ class Lowering(ABC):
     `destinations` maps a result to memory that exists already and is free for it.
 
     `reuse` maps a result to the operand whose memory it may take. `wishes` maps a value to the mapping
-    its readers would like. `plans` maps a node to what its family planned for it.
+    its readers would like. `plans` maps a node to what its family planned for it, `of_nodes` to what its family read of
+    it alone, which later lowerings of the graph take over.
     `names` counts the operators of each label, `next_tile` is where linear mappings of each IPU begin next.
     """
 
@@ -68,6 +69,7 @@ class Lowering(ABC):
     destinations: dict[Value, Tensor] = field(default_factory=dict)
     homes: dict[str, tuple[Value, Tensor]] = field(default_factory=dict)  # loaded variables, by key of their load
     plans: dict[Node, Any] = field(default_factory=dict)
+    of_nodes: dict[Node, Any] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
     unmodelled: list[tuple[str, str]] = field(default_factory=list)
     _tensors: dict[Value, Tensor] = field(default_factory=dict)

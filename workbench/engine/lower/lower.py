@@ -66,6 +66,7 @@ def lower(
     emit = Emitter(target=within, prefetched=prefetched)
     lowering = Driver(graph=graph, target=within, options=options, emit=emit, reuse=in_place.reuse, check=check)
     bodies, sizes = bodies or StageBodies(), StepSizes(within, earlier)
+    lowering.of_nodes = bodies.of_nodes
     pipeline: dict[str, int | str] = {}
     _met_by_host(graph, emit, "launch")
     pipelined = bool(stage_calls(graph))

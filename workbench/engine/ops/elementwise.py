@@ -48,8 +48,8 @@ class Elementwise(Family):
 
     def flops(self, node: Node, lowering: Lowering) -> int:
         """One per floating-point operation and element."""
-        known = lowering.plans.get(node)  # where it was lowered
-        if isinstance(known, Expression):
+        known: Expression | None = lowering.of_nodes.get(node)  # where it was lowered
+        if known is not None:
             done = known.operations
         else:
             done = operations_of(lowering.body(node).nodes if node.op == "fused" else (node,))
@@ -97,11 +97,11 @@ def seen_as(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _expression(node: Node, lowering: Lowering) -> Expression:
-    """The expression of a node, read once per compile."""
-    known = lowering.plans.get(node)
-    if not isinstance(known, Expression):
+    """The expression of a node, read once."""
+    known: Expression | None = lowering.of_nodes.get(node)
+    if known is None:
         known = expression_of(node, lowering.body(node) if node.op == "fused" else None)
-        lowering.plans[node] = known
+        lowering.of_nodes[node] = known
     return known
 
 

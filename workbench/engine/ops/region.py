@@ -40,7 +40,11 @@ class Regions(Family):
 
     def flops(self, node: Node, lowering: Lowering) -> int:
         """Those of everything in the region."""
-        return sum(ops.family_of(inner).flops(inner, lowering) for inner in lowering.body(node).nodes)
+        known: int | None = lowering.of_nodes.get(node)
+        if known is None:
+            known = sum(ops.family_of(inner).flops(inner, lowering) for inner in lowering.body(node).nodes)
+            lowering.of_nodes[node] = known
+        return known
 
 
 def _together(reductions: list[Node], lowering: Lowering) -> None:

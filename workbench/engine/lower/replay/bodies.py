@@ -54,11 +54,13 @@ class StageBody:
 class StageBodies:
     """What lowerings of one graph have in common.
 
-    `kept` is how many ways of lowering a body are remembered, `made` are the bodies of the latest lowering, in order.
+    `kept` is how many ways of lowering a body are remembered, `made` are the bodies of the latest lowering, in order,
+    `of_nodes` what families read of nodes alone.
     """
 
     kept: int = KEPT
     made: list[StageBody] = field(default_factory=list)
+    of_nodes: dict[Node, Any] = field(default_factory=dict)
     _start: _Start | None = None
     _outlined: dict[bool, tuple[Graph, Mapping[Value, Value], Outlining]] = field(default_factory=dict)
     _tapes: dict[Any, list[Tape]] = field(default_factory=dict)

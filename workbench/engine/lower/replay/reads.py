@@ -109,8 +109,8 @@ BESIDE = {
     ("room", "live"),  # begun anew in each body, from what it reads then
 }
 # Where a body stands, and numbers that go on from body to body: those of another place are put in their stead. And what
-# says nothing that a body could depend on: who may cancel, who has found a class of runs that `starts` describes, and
-# what steps were found to take.
+# says nothing that a body could depend on: who may cancel, who has found a class of runs that `starts` describes, what
+# follows from nodes alone, which trials they refused, and what steps were found to take.
 PLACE = {
     ("emitter", "ipu"),
     ("emitter", "function"),
@@ -118,6 +118,7 @@ PLACE = {
     ("emitter", "_stack"),
     ("runs", "made"),
     ("lowering", "check"),
+    ("lowering", "of_nodes"),
     ("runs", "finders"),
     ("runs", "sizes"),
 }
