@@ -112,6 +112,7 @@ def compile_graph(
                 check=lambda: progress("lower"),
                 bodies=known.bodies,
                 earlier=like.footprint.sizes if like is not None else None,
+                costs=like.costs if like is not None else None,
             )
             verify_program(lowered.program)
         size = f"{len(lowered.program.steps)} steps, {len(lowered.program.variables)} variables"
@@ -144,7 +145,9 @@ def measure(
         allocation = allocate(program, live, code)
         changed.append(f"{len(allocation.allocated)} tiles allocated")
     with clock.phase("execute"):
-        costs = costs_of(program, earlier.costs if earlier is not None else None)
+        costs = lowered.costs if lowered is not None else None
+        if costs is None or not costs.are_of(program):
+            costs = costs_of(program, earlier.costs if earlier is not None else None)
         trace = execute(program, costs)
         refuse_long_runs(trace)
     empty = Graph(functions={}, entry="", inputs=(), outputs=(), name=program.name)

@@ -27,12 +27,13 @@ from workbench.engine.program import TileProgram
 from workbench.engine.program.links import topology
 from workbench.engine.program.remote_buffers import merged
 from workbench.engine.target import Target
+from workbench.engine.time.step_cost import StepCosts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lowered:
     """A tile program for a target with what was lowered into it: operator rows, (primitive, layer) pairs without a
-    model, how bodies of stages came to be, and what is known of what its steps take."""
+    model, how bodies of stages came to be, and what is known of what its steps take of memory and of time."""
 
     target: Target
     program: TileProgram
@@ -41,6 +42,7 @@ class Lowered:
     bodies: tuple[StageBody, ...]
     plans: dict[Node, object]
     sizes: StepSizes | None = None
+    costs: StepCosts | None = None
 
 
 def lower(
@@ -53,11 +55,12 @@ def lower(
     check: Callable[[], None] = lambda: None,
     bodies: StageBodies | None = None,
     earlier: StepSizes | None = None,
+    costs: StepCosts | None = None,
 ) -> Lowered:
     """Lower the entry of a graph for `ipus` IPUs; `check` is called before each operator and may raise to cancel.
 
-    `bodies` is what earlier lowerings of the same graph have made of its stages, `earlier` what steps of an earlier
-    program were found to take.
+    `bodies` is what earlier lowerings of the same graph have made of its stages, `earlier` and `costs` what steps of an
+    earlier program were found to take.
     """
     ops.load()
     io = io_tiles_of(options, target)
@@ -71,7 +74,9 @@ def lower(
     _met_by_host(graph, emit, "launch")
     pipelined = bool(stage_calls(graph))
     (bodies.begin if pipelined else bodies.begin_anew)(lowering)
-    lowering.outliner.runs.sizes = sizes
+    placed = topology(str(options.get("selection_order")), ipus, pipelined=pipelined)
+    timed = StepCosts(within, placed, ipus, costs)
+    lowering.outliner.runs.sizes, lowering.outliner.runs.costs = sizes, timed
     if pipelined:
         mapping = options.get("pipeline.device_mapping")
         devices = mapping if isinstance(mapping, tuple) else (mapping,)  # an option of one value is that value
@@ -92,7 +97,7 @@ def lower(
             [each for each in emit.settled.values() if each.size_bytes],
             options.get("optimizations.merge_remote_buffers"),
         ),
-        topology=topology(str(options.get("selection_order")), ipus, pipelined=bool(pipeline)),
+        topology=placed,
     )
     return Lowered(
         target=target,
@@ -102,6 +107,7 @@ def lower(
         bodies=tuple(bodies.made) if pipeline else (),
         plans=lowering.plans,
         sizes=sizes,
+        costs=timed,
     )
 
 

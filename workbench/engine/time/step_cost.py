@@ -24,6 +24,7 @@ from workbench.engine.program import (
     OnTileExecute,
     StreamCopy,
     Sync,
+    TileProgram,
     VertexGroup,
 )
 from workbench.engine.program.links import Topology, topology
@@ -254,6 +255,10 @@ class StepCosts:
         self._synced: dict[str, StepCost] = {}
         self._nothing = np.zeros(target.tiles_per_ipu, np.int64)
         self._launch = term("launch", "compute.launch", launch=target.launch_cycles)
+
+    def are_of(self, program: TileProgram) -> bool:
+        """Whether these are costs of the steps of a program."""
+        return (self.target, self.topology, self.ipus) == (program.target, program.topology, program.ipus)
 
     def cost(self, step: Leaf) -> StepCost:
         """Cost, cause and per-tile cycles of one execution."""

@@ -31,10 +31,8 @@ from workbench.engine.mapping import Mapping, reshape
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.memory.footprint import StepSizes, kept_by
 from workbench.engine.options import NotedOptions, answers_alike
-from workbench.engine.program import Call, Program, leaves
+from workbench.engine.program import Call, DoExchange, Program, Sync, leaves
 from workbench.engine.program import Sequence as ProgramSequence
-from workbench.engine.program.alike import StepsAlike
-from workbench.engine.remembered import remembered
 from workbench.engine.target import Target
 from workbench.engine.time.step_cost import StepCosts
 
@@ -77,9 +75,9 @@ class RunBody:
 class SharedRuns:
     """The runs of a program by their first operator, and the bodies made of them; a body per IPU and function.
 
-    `sizes` is what is known of the steps of the program, which takes what is found. `refused` are the trials that ended
-    without a body for what they keep, by all they follow from, with the options they read: the next lowering of the
-    graph need not make them.
+    `sizes` and `costs` are what is known of the steps of the program, which takes what is found. `refused` are trials
+    that ended without a body for what they keep, by all they follow from, with the options they read: the next lowering
+    of the graph need not make them.
     """
 
     finders: dict[RunClass, RunFinder] = field(default_factory=dict)  # class → who found it
@@ -89,6 +87,7 @@ class SharedRuns:
     room: Room = field(default_factory=Room)
     made: int = 0  # bodies
     sizes: StepSizes | None = None
+    costs: StepCosts | None = None
     refused: dict[tuple[object, ...], dict[tuple[str, Any], Any]] = field(default_factory=dict)
 
     def unused(self) -> SharedRuns:
@@ -108,6 +107,12 @@ class SharedRuns:
         if self.sizes is None:
             self.sizes = StepSizes(lowering.emit.target)
         return self.sizes
+
+    def costs_of(self, lowering: Lowering) -> StepCosts:
+        """What is known of how long they take."""
+        if self.costs is None or self.costs.ipus <= lowering.emit.ipu:
+            self.costs = StepCosts(lowering.emit.target, None, lowering.emit.ipu + 1)
+        return self.costs
 
     def lower(self, node: Node, lowering: Lowering, number: int) -> str | None:
         """The part of a body that stands for the operator; None if it has to be lowered. `number` is for a new body."""
@@ -220,8 +225,8 @@ def _is_worth_calling(
     held_bytes = _bytes_of(twice, lowering)
     verdict: Verdict = "yes" if 2 * int(kept_bytes.max()) <= each_bytes else "no"
     if verdict == "yes" and int((kept_bytes + held_bytes).max()) > each_bytes:
-        copied_cycles = runs.room.share_of_turns(run.nodes[0]) * cycles(copied, lowering)
-        is_quick = LEAST_TIMES * copied_cycles <= cycles((body.program,), lowering)
+        copied_cycles = runs.room.share_of_turns(run.nodes[0]) * cycles(copied, runs.costs_of(lowering))
+        is_quick = LEAST_TIMES * copied_cycles <= cycles((body.program,), runs.costs_of(lowering))
         own_bytes = _bytes_of(body.own, lowering)
         fits = is_quick and runs.room.fits(run.nodes[0], own_bytes, held_bytes, kept_bytes, each_bytes, lowering)
         verdict = "yes" if fits else "no room" if is_quick else "no"
@@ -297,24 +302,30 @@ def _sources(body: RunBody, run: Run) -> tuple[str, ...]:
 
 
 def _worth(copies: _Copies, body: RunBody, lowering: Lowering, sizes: StepSizes) -> bool:
-    taken = code_bytes((*copies.before, *copies.after), lowering, sizes)
-    return 2 * int(taken.max()) <= int(body.code_bytes.max())
+    copied, most_bytes = (*copies.before, *copies.after), int(body.code_bytes.max())
+    if 2 * _most_kept_bytes(copied, sizes) <= most_bytes:
+        return True  # as for most bodies
+    return 2 * int(code_bytes(copied, lowering, sizes).max()) <= most_bytes
 
 
-def cycles(programs: Iterable[Program], lowering: Lowering) -> int:
+def _most_kept_bytes(copied: Sequence[Program], sizes: StepSizes) -> int:
+    """What no tile exceeds by the copies around a call: the most of each exchange and set of copies, and barriers."""
+    target, total = sizes.target, 0
+    for step in (step for program in copied for step in leaves(program)):
+        if isinstance(step, DoExchange):
+            instructions, _ = sizes.of_exchange(step.exchange)
+            total += (
+                target.exchange_instruction_bytes * int(instructions.max()) + target.code.exchange_bytes_per_exchange
+            )
+            total += target.code.control_bytes_per_run
+        else:
+            total += target.code.control_bytes_per_sync if isinstance(step, Sync) else _copy_code_bytes(target)
+    return total
+
+
+def cycles(programs: Iterable[Program], costs: StepCosts) -> int:
     """How long the steps take, one after the other."""
-    alike = StepsAlike(step for program in programs for step in leaves(program))
-    if alike.are_told:
-        return _cycles_alike(alike, lowering.emit.target)
-    return _cycles_of(alike, lowering.emit.target, lowering.emit.ipu + 1)
-
-
-def _cycles_of(alike: StepsAlike, target: Target, ipus: int = 1) -> int:
-    costs = StepCosts(target, None, ipus)
-    return sum(costs.cost(step).cycles for step in alike.steps)
-
-
-_cycles_alike = remembered(1024)(_cycles_of)
+    return sum(costs.cost(step).cycles for program in programs for step in leaves(program))
 
 
 def code_bytes(programs: Sequence[Program], lowering: Lowering, sizes: StepSizes) -> IntArray:

@@ -110,7 +110,8 @@ BESIDE = {
 }
 # Where a body stands, and numbers that go on from body to body: those of another place are put in their stead. And what
 # says nothing that a body could depend on: who may cancel, who has found a class of runs that `starts` describes, what
-# follows from nodes alone, which trials they refused, and what steps were found to take.
+# follows from nodes alone, what steps were found to
+# take, and trials of runs that are looked up where nothing is noted.
 PLACE = {
     ("emitter", "ipu"),
     ("emitter", "function"),
@@ -121,6 +122,8 @@ PLACE = {
     ("lowering", "of_nodes"),
     ("runs", "finders"),
     ("runs", "sizes"),
+    ("runs", "costs"),
+    ("runs", "refused"),
 }
 FIELDS = NOTED.keys() | FRESH | CONTEXT | BESIDE | PLACE
 
