@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workbench.base.collection import paused_collection
+from workbench.engine import ops, vertices
 from workbench.engine.compile.bounds import refuse_large_values, refuse_long_runs
 from workbench.engine.compile.phases import AGAIN, Clock, Phase, Progress
 from workbench.engine.compile.reuse import Optimised, prepare
@@ -88,6 +89,8 @@ def compile_graph(
     nothing kept.
     """
     trim()
+    for folder in (ops, vertices):
+        folder.load()  # before the first phase, whose time is the program's
     clock = Clock(progress)
     known = like.prepared if like is not None else None
     if known is not None and known.serves(graph, options):

@@ -93,6 +93,7 @@ class Family:
 
 families: Registry[Family] = Registry("operator family")
 _by_op: dict[str, list[Family]] = {}
+_first: dict[str, Family | None] = {}  # who has every node of an operation, where one family claims them all
 _loaded = False
 
 
@@ -101,6 +102,8 @@ def register(family: Family) -> Family:
     families.add(family.name, family)
     for op in sorted(family.ops):
         _by_op[op] = ranked(family, _by_op.get(op, []), op)
+        first = _by_op[op][0]
+        _first[op] = first if type(first).claims is Family.claims else None
     return family
 
 
@@ -130,6 +133,9 @@ def family_of(node: Node) -> Family:
     """The family that lowers this node; the generic rule when no other claims it."""
     if not _loaded:
         load()
+    first = _first.get(node.op)
+    if first is not None:
+        return first
     for family in _by_op.get(node.op, ()):
         if family.claims(node):
             return family

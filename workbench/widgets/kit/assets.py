@@ -37,7 +37,7 @@ def sources() -> Mapping[str, str]:
 @cache
 def packed() -> bytes:
     """All the sources by path, as gzip of JSON."""
-    return gzip.compress(json.dumps(dict(sources())).encode("utf-8"), mtime=0)
+    return gzip.compress(json.dumps(dict(sources())).encode("utf-8"), compresslevel=6, mtime=0)
 
 
 @cache
