@@ -88,13 +88,16 @@ def _given_up(group: list[_Residual], flow: Flow, kept: set[Value]) -> list[tupl
     """The residuals that go, with their recipes, for the root that saves most; none if no root saves anything."""
     best: list[tuple[_Residual, list[Node]]] = []
     best_bytes = 0
+    missed: list[set[Value]] = [set() for _ in group]
+    without = [find_recipe(each.value, flow, kept, looked) for each, looked in zip(group, missed, strict=True)]
     with_root = set(kept)
     for root in _roots(group, flow):
         with_root.add(root)
         found = []
-        for residual in group:
-            recipe = find_recipe(residual.value, flow, with_root) if residual.value is not root else None
-            if recipe is not None:
+        for residual, recipe, looked in zip(group, without, missed, strict=True):
+            if root in looked:  # else keeping it changes nothing
+                recipe = find_recipe(residual.value, flow, with_root)
+            if recipe is not None and residual.value is not root:
                 found.append((residual, recipe))
         if root not in kept:
             with_root.remove(root)
