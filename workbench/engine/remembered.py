@@ -103,8 +103,14 @@ def _weight(value: object, depth: int = 0) -> int:
     if depth == _DEEPEST:
         return OBJECT_BYTES
     if isinstance(value, tuple | list):
-        return OBJECT_BYTES + sum(_weight(item, depth + 1) for item in value)
-    if dataclasses.is_dataclass(value):
-        fields = (getattr(value, field.name, None) for field in dataclasses.fields(value))
-        return OBJECT_BYTES + sum(_weight(item, depth + 1) for item in fields)
-    return OBJECT_BYTES
+        return OBJECT_BYTES + sum([_weight(item, depth + 1) for item in value])
+    total = OBJECT_BYTES
+    for name in _fields_of(type(value)):  # type: ignore[arg-type]  # of typeshed, to which no type hashes
+        total += _weight(getattr(value, name, None), depth + 1)
+    return total
+
+
+@lru_cache(maxsize=1024)
+def _fields_of(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass, none of another type."""
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()

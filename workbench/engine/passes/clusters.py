@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -17,24 +17,26 @@ from workbench.engine.ops.pointwise import is_free, is_unit_reshape
 class Flow:
     """Who makes and who reads each value of a function."""
 
+    nodes: tuple[Node, ...]  # by place
     place_of: dict[Node, int]  # node → place
     producer: dict[Value, Node]  # value → node
     uses: dict[Value, list[int]]  # value → places of its readers, in order
     read: dict[Node, list[Value]]  # node → what it reads, through free nodes; none of a free node
 
-    def read_before(self, members: Sequence[Node], place: int, *, allowed: Sequence[Sequence[Node]] = ()) -> bool:
+    def read_before(
+        self, members: Sequence[Node], place: int, cluster_of: Mapping[Node, object], clusters: Sequence[object]
+    ) -> bool:
         """Whether a node outside reads a value of `members` before `place`: then they cannot move there.
 
-        `allowed` are other clusters that move along.
+        Inside are the nodes of these clusters: the members, and others that move along.
         """
-        inside: set[int] = set()
+        inside = set(map(id, clusters))
         for member in members:
             for value in member.results:
                 for use in self.uses.get(value, ()):
                     if use >= place:
                         break
-                    inside = inside or {self.place_of[each] for group in (members, *allowed) for each in group}
-                    if use not in inside:
+                    if id(cluster_of.get(self.nodes[use])) not in inside:
                         return True
         return False
 
@@ -55,7 +57,7 @@ def flow_of(function: Function) -> Flow:
             uses[value].append(place)
     places = {node: place for place, node in enumerate(function.nodes)}
     uses.default_factory = None
-    return Flow(place_of=places, producer=producer, uses=uses, read=read)
+    return Flow(nodes=function.nodes, place_of=places, producer=producer, uses=uses, read=read)
 
 
 def read_through(node: Node, producer: dict[Value, Node]) -> list[Value]:

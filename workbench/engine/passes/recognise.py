@@ -76,14 +76,16 @@ def _collect(function: Function, flow: Flow) -> list[_Region]:
     """Regions in program order; one is closed when somebody outside reads it before its next member."""
     open_regions: dict[tuple[str, ...], _Region] = {}
     regions: list[_Region] = []
+    region_of: dict[Node, _Region] = {}
     for place, node in enumerate(function.nodes):
         key = _key(node)
         if key is None:
             continue
         region = open_regions.get(key)
-        if region is None or flow.read_before(region.members, place):
+        if region is None or flow.read_before(region.members, place, region_of, [region]):
             region = _Region(kind=key[0])
             regions.append(region)
             open_regions[key] = region
         region.members.append(node)
+        region_of[node] = region
     return [region for region in regions if len(region.members) > 1]
