@@ -24,19 +24,24 @@ class Flow:
     read: dict[Node, list[Value]]  # node → what it reads, through free nodes; none of a free node
 
     def read_before(
-        self, members: Sequence[Node], place: int, cluster_of: Mapping[Node, object], clusters: Sequence[object]
+        self,
+        members: Sequence[Node],
+        place: int,
+        cluster_of: Mapping[Node, object],
+        cluster: object,
+        others: Sequence[object] = (),
     ) -> bool:
         """Whether a node outside reads a value of `members` before `place`: then they cannot move there.
 
-        Inside are the nodes of these clusters: the members, and others that move along.
+        Inside are the nodes of their `cluster`, and of `others` that move along.
         """
-        inside = set(map(id, clusters))
         for member in members:
             for value in member.results:
                 for use in self.uses.get(value, ()):
                     if use >= place:
                         break
-                    if id(cluster_of.get(self.nodes[use])) not in inside:
+                    reader = cluster_of.get(self.nodes[use])
+                    if reader is not cluster and not any(reader is each for each in others):
                         return True
         return False
 

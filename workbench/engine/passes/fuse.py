@@ -60,7 +60,7 @@ def _joinable(node: Node, place: int, flow: Flow, chain_of: dict[Node, list[Node
     members = 0
     for chain in found:
         fits = members + len(chain) < MAX_CHAIN
-        if fits and _alike(chain, node) and not flow.read_before(chain, place, chain_of, [chain, *chosen]):
+        if fits and _alike(chain, node) and not flow.read_before(chain, place, chain_of, chain, chosen):
             chosen.append(chain)
             members += len(chain)
     return chosen

@@ -82,7 +82,7 @@ def _collect(function: Function, flow: Flow) -> list[_Region]:
         if key is None:
             continue
         region = open_regions.get(key)
-        if region is None or flow.read_before(region.members, place, region_of, [region]):
+        if region is None or flow.read_before(region.members, place, region_of, region):
             region = _Region(kind=key[0])
             regions.append(region)
             open_regions[key] = region
