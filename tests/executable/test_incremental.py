@@ -72,6 +72,18 @@ def blocks() -> Any:
     return keras.Model(given_to, keras.layers.Dense(4, activation="softmax")(x))
 
 
+def alike() -> Any:
+    """Equal layers behind each other, of which runs are tried as bodies in every compile."""
+    import keras
+
+    layers = keras.layers
+    x = given_to = keras.Input((8, 8, 4))
+    for _ in range(4):
+        x = layers.Conv2D(4, 3, padding="same", use_bias=False)(x)
+        x = layers.Activation("relu")(layers.BatchNormalization()(x))
+    return keras.Model(given_to, layers.Dense(10, activation="softmax")(layers.Flatten()(x)))
+
+
 def check_in_turn(start: Any, steps: list[tuple[str, Any]]) -> None:
     """Each step changes one thing of the request before it."""
     asked, made = start, [compile_request(start)]  # all held: what one of them has serves each later one
@@ -110,6 +122,12 @@ def test_options_and_arguments_in_turn(steps: list[tuple[str, Any]]) -> None:
 
 
 @settings(max_examples=3)
+@given(IN_TURN)
+def test_options_and_arguments_in_turn_of_equal_layers(steps: list[tuple[str, Any]]) -> None:
+    check_in_turn(request_of(alike, optimizer="adam"), steps)
+
+
+@settings(max_examples=3)
 @given(SCHEDULED)
 def test_schedules_in_turn(steps: list[tuple[str, Any]]) -> None:
     check_in_turn(request_of(blocks, stages=["n1", "n3"], gradient_accumulation_steps=12), steps)
@@ -120,6 +138,13 @@ def test_schedules_in_turn(steps: list[tuple[str, Any]]) -> None:
 @given(IN_TURN)
 def test_many_options_and_arguments_in_turn(steps: list[tuple[str, Any]]) -> None:
     check_in_turn(request_of(network, optimizer="sgd"), steps)
+
+
+@pytest.mark.slow
+@settings(max_examples=10)
+@given(IN_TURN)
+def test_many_options_and_arguments_in_turn_of_equal_layers(steps: list[tuple[str, Any]]) -> None:
+    check_in_turn(request_of(alike, optimizer="adam"), steps)
 
 
 @pytest.mark.slow
