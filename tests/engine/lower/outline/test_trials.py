@@ -77,15 +77,15 @@ def test_what_lies_otherwise_is_tried_anew(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_bounds_hold_wherever_they_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept at least is not above what is kept, and what is kept at most not below it."""
     compared = []
-    copies_of, worth = calls._copies, calls._worth
-    worth_calling = calls._is_worth_calling
+    copies_of, worth = calls.copies_of, calls.are_worth_it
+    worth_calling = calls.is_worth_calling
 
     def checked(body: Any, shared: Any, run: Any, lowering: Any, count: int, runs: Any) -> Any:
         back = lowering.marked()
         copies = copies_of(body, shared, run, lowering)
         if copies is not None:
             copied = calls.code_bytes((*copies.before, *copies.after), lowering, runs.sizes_of(lowering))
-            least = calls._least_kept_bytes(body, shared, count, lowering.emit.target)
+            least = calls.least_kept_bytes(body, shared, count, lowering.emit.target)
             assert (least <= body.code_bytes + count * copied).all()
             compared.append(int(copied.max()))
         back()
@@ -93,12 +93,12 @@ def test_the_bounds_hold_wherever_they_are_asked(monkeypatch: pytest.MonkeyPatch
 
     def weighed(copies: Any, body: Any, lowering: Any, sizes: Any) -> bool:
         steps = (*copies.before, *copies.after)
-        assert int(calls.code_bytes(steps, lowering, sizes).max()) <= calls._most_kept_bytes(steps, sizes)
+        assert int(calls.code_bytes(steps, lowering, sizes).max()) <= calls.most_kept_bytes(steps, sizes)
         compared.append(0)
         return worth(copies, body, lowering, sizes)
 
-    monkeypatch.setattr(calls, "_is_worth_calling", checked)
-    monkeypatch.setattr(calls, "_worth", weighed)
+    monkeypatch.setattr(calls, "is_worth_calling", checked)
+    monkeypatch.setattr(calls, "are_worth_it", weighed)
     assert compile_request(equal_layers()).profile.total_cycles
     assert compared.count(0) > 3
     assert len(compared) - compared.count(0) > 3
@@ -107,4 +107,4 @@ def test_the_bounds_hold_wherever_they_are_asked(monkeypatch: pytest.MonkeyPatch
 def test_a_copy_inside_a_tile_keeps_its_vertex_and_its_run() -> None:
     """A vertex of two pointers of 4 bytes and a length of 4, and what one run takes of control code."""
     machine = wb.target("ipu2", tiles_per_ipu=12)
-    assert calls._copy_code_bytes(machine) == 2 * 4 + 4 + machine.code.control_bytes_per_run
+    assert calls.copy_code_bytes(machine) == 2 * 4 + 4 + machine.code.control_bytes_per_run

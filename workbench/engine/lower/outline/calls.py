@@ -201,22 +201,22 @@ def first_body(
     """The body of a class as this run makes it, or None when it is not worth the copies of so many calls."""
     back = lowering.marked()
     body = _body(shared, run, lowering, number, runs.sizes_of(lowering))
-    verdict = "no" if body is None else _is_worth_calling(body, shared, run, lowering, calls, runs)
+    verdict = "no" if body is None else is_worth_calling(body, shared, run, lowering, calls, runs)
     if verdict != "yes":
         back()
         return None, verdict
     return body, verdict
 
 
-def _is_worth_calling(
+def is_worth_calling(
     body: RunBody, shared: RunClass, run: Run, lowering: Lowering, calls: int, runs: SharedRuns
 ) -> Verdict:
     """Whether the body and all calls, taken to be as the first, keep less on the fullest tile; nothing is emitted."""
     each_bytes = calls * int(body.code_bytes.max())
-    if 2 * int(_least_kept_bytes(body, shared, calls, lowering.emit.target).max()) > each_bytes:
+    if 2 * int(least_kept_bytes(body, shared, calls, lowering.emit.target).max()) > each_bytes:
         return "no"  # as for most operators, whose copies need not be made to see it
     back = lowering.marked()
-    copies = _copies(body, shared, run, lowering)
+    copies = copies_of(body, shared, run, lowering)
     if copies is None:
         return "no"
     copied = (*copies.before, *copies.after)
@@ -234,14 +234,14 @@ def _is_worth_calling(
     return verdict
 
 
-def _least_kept_bytes(body: RunBody, shared: RunClass, calls: int, target: Target) -> IntArray:
+def least_kept_bytes(body: RunBody, shared: RunClass, calls: int, target: Target) -> IntArray:
     """What the body and all calls keep at least on each tile, int64[tiles]: arguments come by one set of copies where
     the first call's operands lie, and results leave by another, but those that may be views of arguments."""
     moved = [tensor for place, tensor in enumerate(body.arguments) if place not in shared.common]
     kept = {tensor.variables for tensor in moved if not body.overwritten.intersection(tensor.variables)}
     leaving = [each for each in body.results if each.variables not in kept and body.own.intersection(each.variables)]
     sets = sum((_are_held(tensors, target.tiles_per_ipu) for tensors in (moved, leaving)), body.code_bytes * 0)
-    return np.asarray(body.code_bytes + calls * _copy_code_bytes(target) * sets)
+    return np.asarray(body.code_bytes + calls * copy_code_bytes(target) * sets)
 
 
 def _are_held(tensors: Sequence[Tensor], tiles: int) -> IntArray:
@@ -253,7 +253,7 @@ def _are_held(tensors: Sequence[Tensor], tiles: int) -> IntArray:
 
 
 @lru_cache(maxsize=8)
-def _copy_code_bytes(target: Target) -> int:
+def copy_code_bytes(target: Target) -> int:
     """What a copy inside a tile keeps there, of whatever length."""
     emit, there = Emitter(target), np.arange(target.tiles_per_ipu) == 0
     with emit.body() as collected:
@@ -272,10 +272,10 @@ def call(body: RunBody, shared: RunClass, run: Run, lowering: Lowering, sizes: S
     """Call the body for a run; False, with nothing emitted, when its operands lie too differently."""
     pairs = zip(map(lowering.get, run.arguments), body.arguments, strict=True)
     back = None if all(outside.mapping == inside.mapping for outside, inside in pairs) else lowering.marked()
-    copies = _copies(body, shared, run, lowering)
+    copies = copies_of(body, shared, run, lowering)
     if copies is None:
         return False
-    if back is not None and not _worth(copies, body, lowering, sizes):
+    if back is not None and not are_worth_it(copies, body, lowering, sizes):
         back()
         return False
     emit, first = lowering.emit, run.nodes[0]
@@ -301,14 +301,15 @@ def _sources(body: RunBody, run: Run) -> tuple[str, ...]:
     return tuple(found) if len(set(found)) > 1 else ()
 
 
-def _worth(copies: _Copies, body: RunBody, lowering: Lowering, sizes: StepSizes) -> bool:
+def are_worth_it(copies: Copies, body: RunBody, lowering: Lowering, sizes: StepSizes) -> bool:
+    """Whether copies from and to where a call's operands and results lie take at most half of the body's code."""
     copied, most_bytes = (*copies.before, *copies.after), int(body.code_bytes.max())
-    if 2 * _most_kept_bytes(copied, sizes) <= most_bytes:
+    if 2 * most_kept_bytes(copied, sizes) <= most_bytes:
         return True  # as for most bodies
     return 2 * int(code_bytes(copied, lowering, sizes).max()) <= most_bytes
 
 
-def _most_kept_bytes(copied: Sequence[Program], sizes: StepSizes) -> int:
+def most_kept_bytes(copied: Sequence[Program], sizes: StepSizes) -> int:
     """What no tile exceeds by the copies around a call: the most of each exchange and set of copies, and barriers."""
     target, total = sizes.target, 0
     for step in (step for program in copied for step in leaves(program)):
@@ -319,7 +320,7 @@ def _most_kept_bytes(copied: Sequence[Program], sizes: StepSizes) -> int:
             )
             total += target.code.control_bytes_per_run
         else:
-            total += target.code.control_bytes_per_sync if isinstance(step, Sync) else _copy_code_bytes(target)
+            total += target.code.control_bytes_per_sync if isinstance(step, Sync) else copy_code_bytes(target)
     return total
 
 
@@ -405,7 +406,7 @@ def _can_leave(tensor: Tensor, own: frozenset[int]) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _Copies:
+class Copies:
     """Steps before and after a call, and the tensors outside that the run's results are bound to."""
 
     before: tuple[Program, ...]
@@ -413,7 +414,7 @@ class _Copies:
     bound: tuple[tuple[Value, Tensor], ...]
 
 
-def _copies(body: RunBody, shared: RunClass, run: Run, lowering: Lowering) -> _Copies | None:
+def copies_of(body: RunBody, shared: RunClass, run: Run, lowering: Lowering) -> Copies | None:
     """What a call takes for a run; None when it overwrites what lies otherwise than in the body, or has its place."""
     if any(value in lowering.destinations for value in run.values):
         return None
@@ -441,7 +442,7 @@ def _copies(body: RunBody, shared: RunClass, run: Run, lowering: Lowering) -> _C
             if leaving:
                 emit.move_all(f"{label}/results", leaving)
     bound = zip((run.values[number] for number in shared.results), (outside for _, outside, _ in placed), strict=True)
-    return _Copies(before=tuple(before), after=tuple(after), bound=tuple(bound))
+    return Copies(before=tuple(before), after=tuple(after), bound=tuple(bound))
 
 
 def _outside(
