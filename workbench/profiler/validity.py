@@ -44,6 +44,7 @@ META: Mapping[str, Any] = {
         "samples_per_call": {"type": ["integer", "null"], "minimum": 0},
         "calls_per_update": {"type": "integer", "minimum": 1},
         "engine_version": {"type": "string"},
+        "made_by_hand": {"type": "boolean"},
         "ipus": {"type": "integer", "minimum": 1},
         "replicas": {"type": "integer", "minimum": 1},
         "total_cycles": _COUNT,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -17,8 +19,9 @@ import workbench.ipu
 from tests.profiler.handmade import handmade_profile
 from workbench.profiler.advice.levers import LEVERS, Situation
 from workbench.profiler.advice.regions import full_region
-from workbench.profiler.advice.tips import cycle_tips, hand_made_advice, memory_tips
+from workbench.profiler.advice.tips import cycle_tips, hand_made_advice, mapping_advice, memory_tips
 from workbench.profiler.profile import Profile
+from workbench.profiler.storage import load_profile
 
 GROUPED = "the Grouped schedule has passes of one direction beside each other, which wait less"
 CATEGORIES = ("temporary", "optimizer", "stash", "activation", "internal_exchange_code", "vertex_code")
@@ -335,11 +338,26 @@ def test_tiles_are_numbered_and_counted_as_elsewhere() -> None:
     assert named == "the largest on tile 1,200 at step 1: x (781.2 KiB there, on 1 of 1,472 tiles)"
 
 
-def test_what_has_no_operators_is_not_said_to_be_made_by_hand() -> None:
-    """A function that returns what it is given lowers no operator either."""
+def test_what_has_no_operators_is_not_taken_for_made_by_hand(tmp_path: Path) -> None:
+    """A function that returns what it is given lowers no operator either: it has no variable to map, nor a vertex."""
     machine = wb.target("ipu2", tiles_per_ipu=8)
-    profile = wb.profile(lambda rows: rows, np.ones((8, 8), np.float32), target=machine)
-    left_out = [str(each) for each in wb.diagnose(profile).skipped]
-    told = [each for each in left_out if "by hand" in each]
+    rows = np.ones((8 * 1_000, 100), np.float32)  # 400 kB on each tile, and again where it leaves
+    profile = wb.profile(lambda rows: rows, rows, target=machine)
+    found = wb.diagnose(profile)
+    told = [str(each) for each in found.skipped if "the program has no operators: it moves data alone" in str(each)]
     assert len(told) == 3  # outlining, scheduler, io_tiles
-    assert all("the program has no operators: it was made by hand, or moves data alone" in each for each in told)
+    assert "by hand" not in found.to_text()
+    assert hand_made_advice(profile) == "" == mapping_advice(profile)
+    assert not any("fewer and larger copies" in tip for tip in profile.insights.tips)
+    profile.save(tmp_path / "moves.wbprofile")
+    assert not Situation(profile=load_profile(tmp_path / "moves.wbprofile")).made_by_hand
+
+
+def test_a_profile_without_the_mark_goes_by_its_operators() -> None:
+    """Those of versions before do not say whether they were made by hand."""
+    g = wb.tiles.Graph("ipu2", tiles=4)
+    profile = wb.profile(g.sequence(g.host_copy(g.variable("x", (64,)).map_linearly())))
+    assert profile.meta["made_by_hand"] is True
+    unmarked = {name: value for name, value in profile.meta.items() if name != "made_by_hand"}
+    assert Situation(profile=replace(profile, meta=unmarked)).made_by_hand
+    assert not Situation(profile=handmade_profile()).made_by_hand  # it has operators

@@ -89,9 +89,9 @@ def gaps_tip(profile: Profile) -> str:
 
 
 def mapping_advice(profile: Profile) -> str:
-    """What evens out the tiles: where operators were lowered, the mapping is theirs and not the user's."""
+    """What evens out the tiles: where a model or function was lowered, the mapping is not the user's."""
     mend = "a more even mapping of the largest variables there lowers the peak"
-    return mend if Situation(profile=profile).without_operators else ""
+    return mend if Situation(profile=profile).made_by_hand else ""
 
 
 def hand_made_advice(profile: Profile) -> str:
@@ -100,7 +100,7 @@ def hand_made_advice(profile: Profile) -> str:
     "" for every other program, whose memory `diagnose` has levers for.
     """
     situation, tile = Situation(profile=profile), profile.peak.tile
-    if not situation.without_operators:
+    if not situation.made_by_hand:
         return ""
     tiles = int(profile.target["tiles_per_ipu"])
     live = situation.live.sort_values("bytes", ascending=False, kind="stable").head(LARGEST)
@@ -121,7 +121,7 @@ def hand_made_advice(profile: Profile) -> str:
 
 
 def _temporaries(situation: Situation) -> str:
-    if situation.without_operators:
+    if situation.made_by_hand:
         return "vertices that write in place, or a part after the other, need less"
     live = situation.passing[situation.passing["kind"] == "temporary"]
     most = int(live["bytes"].sum()) / 2
@@ -183,15 +183,15 @@ def _recomputation(situation: Situation) -> str:
 
 
 def _exchange_code(situation: Situation) -> str:
-    return "larger contiguous pieces and fewer distinct exchanges need less" if situation.without_operators else ""
+    return "larger contiguous pieces and fewer distinct exchanges need less" if situation.made_by_hand else ""
 
 
 def _vertex_code(situation: Situation) -> str:
-    return "fewer kinds of vertices on one tile need less" if situation.without_operators else ""
+    return "fewer kinds of vertices on one tile need less" if situation.made_by_hand else ""
 
 
 def _exchange(situation: Situation) -> str:
-    if situation.without_operators:
+    if situation.made_by_hand:
         return "less data has to move when vertices lie where their data are"
     ways = ["when neighbouring layers share a layout"] if situation.layers > 1 else []
     if situation.mode != "function" and not situation.has_half():
@@ -200,7 +200,7 @@ def _exchange(situation: Situation) -> str:
 
 
 def _host(situation: Situation) -> str:
-    if situation.without_operators:
+    if situation.made_by_hand:
         return "fewer and larger copies take less"
     if situation.mode == "function":
         returned = situation.profile.meta.get("returned_argument_bytes")
@@ -270,7 +270,7 @@ _MEMORY: tuple[tuple[tuple[str, ...], str, Mend], ...] = (
 _CYCLES: Mapping[str, Mend] = {
     "exchange": _exchange,
     "host": _host,
-    "sync": lambda situation: "fewer and larger steps synchronise less" if situation.without_operators else "",
+    "sync": lambda situation: "fewer and larger steps synchronise less" if situation.made_by_hand else "",
     "idle_fill": lambda situation: _more_micro_batches(situation, "start"),
     "idle_drain": lambda situation: _more_micro_batches(situation, "end"),
     "idle_wait_stage": _waiting,

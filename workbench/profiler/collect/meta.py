@@ -95,6 +95,7 @@ def meta_of(compiled: Compiled, named: Iterable[str], positions: Any) -> dict[st
         "samples_per_call": int(str(samples)),
         "engine_version": ENGINE_VERSION,
         "format_version": FORMAT_VERSION,
+        "made_by_hand": compiled.lowered is None,
         "ipus": program.ipus,
         "replicas": replicas,
         **{name: graph.meta[name] for name in (CALLS, RETURNED) if name in graph.meta},

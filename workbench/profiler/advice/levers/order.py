@@ -11,14 +11,13 @@ OUTLINING = "optimizations.enable_graph_outlining"
 SCHEDULER = "scheduling.algorithm"
 SCHEDULERS = ("SHORTEST_PATH", "CLUSTERING", "LOOK_AHEAD", "POST_ORDER")
 IO_TILES = (32, 64)
-NO_OPERATORS = "the program has no operators: it was made by hand, or moves data alone"
 
 
 @lever("outlining", "code of its own for each operation", doubt=(0.1, 0.05))
 def outlining(situation: Situation) -> Proposal:
     """Equal operations without shared code: no copies into and out of it, and more code."""
     if situation.without_operators:
-        return (), NO_OPERATORS
+        return (), _without_operators(situation)
     if situation.profile.config.get(OUTLINING) is False:
         return (), "equal operations share no code already"
     change = Change(
@@ -35,7 +34,7 @@ def outlining(situation: Situation) -> Proposal:
 def scheduler(situation: Situation) -> Proposal:
     """Operations in the order of another scheduler."""
     if situation.without_operators:
-        return (), NO_OPERATORS
+        return (), _without_operators(situation)
     present = str(situation.profile.config.get(SCHEDULER, "")).rpartition(".")[2]
     return tuple(
         Change(
@@ -54,7 +53,7 @@ def scheduler(situation: Situation) -> Proposal:
 def io_tiles(situation: Situation) -> Proposal:
     """Copies to and from the host on tiles of their own. Estimate: what waits for the host is hidden at best."""
     if situation.without_operators:
-        return (), NO_OPERATORS
+        return (), _without_operators(situation)
     if situation.profile.config.get("io_tiles.num_io_tiles"):
         return (), "there are tiles for the host already"
     schedule = str(situation.profile.config.get("pipeline.schedule", "")).rpartition(".")[2]
@@ -80,3 +79,9 @@ def io_tiles(situation: Situation) -> Proposal:
         for steps, count in enumerate(IO_TILES, 1)
         if 2 * count < tiles
     ), ("" if tiles > 2 * IO_TILES[0] else f"an IPU has {things_text(tiles, 'tile')}")
+
+
+def _without_operators(situation: Situation) -> str:
+    """Why nothing can be laid out otherwise."""
+    told = "was made by hand" if situation.made_by_hand else "moves data alone"
+    return f"the program has no operators: it {told}"

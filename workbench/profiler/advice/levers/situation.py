@@ -125,6 +125,12 @@ class Situation:
         """Whether no operator was lowered: the program was made by hand, or it moves data alone."""
         return not self.operators
 
+    @property
+    def made_by_hand(self) -> bool:
+        """Whether somebody wrote the tile program; of a profile of a version before, which does not say, whether no
+        operator was lowered."""
+        return bool(self.profile.meta.get("made_by_hand", self.without_operators))
+
     def has_plans(self, group: str) -> bool:
         """Whether the program has products of a group, `"matmuls"` or `"convolutions"`."""
         return any(_group_of(op) == group for op in self.operators)
