@@ -144,6 +144,8 @@ def test_text_and_data() -> None:
     plan = planned()
     assert plan.sentence in str(plan)
     assert plan.code in str(plan)
+    assert str(plan).endswith("\n".join(plan.errors))
+    assert len(plan.errors) == 2  # of memory and of cycles
     assert plan.data["arguments"]["batch_size"] == 4
 
 

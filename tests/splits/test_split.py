@@ -160,6 +160,10 @@ def test_fewest_ipus_says_why_not_on_fewer() -> None:
     assert not table["fits"].iloc[0]
     assert "over" in table["why"].iloc[0]
     assert (fewest.ipus is None) == (not table["fits"].any())
+    over = bytes_text(-int(table["margin_bytes"].iloc[0]))
+    assert fewest.sentence == f"It fits on 2 IPUs (modelled); not on 1: the fullest tile is a modelled {over} over"
+    assert "The verdict on 2 IPUs is in doubt: it holds if the real memory is at most " in str(fewest)
+    assert str(fewest).endswith("\n".join(fewest.errors))
     tiny = small().replace(bytes_per_tile=2048)  # the weights alone are 95,168 floats: 47 kB a tile
     none = wb.fewest_ipus(uneven, batch_size=16, mode="training", target=tiny, most=2)
     assert none.ipus is None
@@ -192,7 +196,7 @@ def test_fewest_ipus_says_where_compiles_were_used_up() -> None:
         for what in (offload, f"recomputation=True, {more}")
     ]
     assert fewest.sentence == (
-        f"It fits on none of 1 to 3 IPUs; nearest on 3: the fullest tile is {over} over on IPU 0; "
+        f"It fits on none of 1 to 3 IPUs; nearest on 3: the fullest tile is a modelled {over} over on IPU 0; "
         f"{fewest.numbers[2].used_up}; 3 layers cannot be 4 or more stages"
     )
     assert fewest.table["ipus"].tolist() == [1, 2, 3, 4]  # one row for 4 to 16

@@ -11,9 +11,11 @@ import subprocess
 import sys
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from xml.etree import ElementTree
 
 import numpy as np
@@ -24,6 +26,7 @@ import workbench as wb
 from tests.sweeps import interrupted
 from workbench.base.files import whole_file
 from workbench.errors import InputError, OptionError
+from workbench.profiler.profile import with_meta
 from workbench.sweeps import run as running
 from workbench.sweeps import store
 from workbench.sweeps.sweep import MEASURED, Sweep
@@ -168,6 +171,7 @@ def test_where_every_point_fails_the_columns_are_there() -> None:
     assert failed.pareto().empty
     assert failed.best is None
     assert "0 fit, 2 could not be compiled" in str(failed)
+    assert failed.errors == []
     assert [row["fits"] for row in failed.data["rows"]] == [None, None]
     assert failed.svg().startswith("<svg")
     for kind in ("pareto", "curves", "parallel"):
@@ -353,7 +357,27 @@ def test_faces() -> None:
         sweep.figure("pie")
     assert "text/html" in sweep._repr_mimebundle_()
     assert sweep.sentence in str(sweep)
+    assert str(sweep).endswith("\n".join(sweep.errors))
+    assert [line.partition(":")[0] for line in sweep.errors] == [
+        "Error  memory of a whole model",
+        "Error  cycles of a whole program",
+    ]
     assert len(sweep.data["rows"]) == 4
+
+
+def test_points_that_are_as_fast_within_the_typical_error_are_counted() -> None:
+    """Of 8 samples in 100, 104, 106 and 100 cycles, and of what does not fit: two are within 5 % of the fastest."""
+    sweep = swept()
+    first = sweep.rows[0]
+    cycles = ((100, True), (104, True), (106, True), (100, True), (100, False))
+    rows = tuple(
+        replace(first, values={**first.values, "total_cycles": each, "samples_per_second": 8 / each, "fits": fits})
+        for each, fits in cycles
+    )
+    profile = sweep.profile(0)
+    known = {"cycles": {"typical": 0.05}}
+    with patch.object(Sweep, "told_of", with_meta(profile, typical_errors=known)):
+        assert "100 cycles a call (2 others within the typical error of 5.0 %), " in replace(sweep, rows=rows).sentence
 
 
 def test_search_finds_the_best_of_a_small_space() -> None:

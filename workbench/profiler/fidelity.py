@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.categories import CATEGORY_WORDS, FOOTPRINT_CATEGORIES
-from workbench.base.units import percent_text, things_text
+from workbench.base.units import percent_text, plural, things_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,6 +146,14 @@ def within_error(known: TypicalError | None, one: float, other: float) -> str:
     if known is None or one == other or abs(one - other) > known.typical * max(abs(one), abs(other)):
         return ""
     return f"within the typical error of {error_text(known.typical)}"
+
+
+def others_within(known: TypicalError | None, best: float, others: Iterable[float]) -> str:
+    """`" (2 others within the typical error of 4.8 %)"`: of the numbers beside the best; "" where none is."""
+    near = 0 if known is None else sum(each == best or bool(within_error(known, best, each)) for each in others)
+    if known is None or not near:
+        return ""
+    return f" ({near:,} {plural(near, 'other')} within the typical error of {error_text(known.typical)})"
 
 
 def as_much(known: TypicalError | None, values: Sequence[float]) -> list[int]:

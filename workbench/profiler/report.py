@@ -16,6 +16,8 @@ from workbench.profiler.fidelity import KINDS, NOT_KNOWN, TypicalError, error_of
 if TYPE_CHECKING:
     import pandas as pd
 
+    from workbench.profiler.profile import Profile
+
 MAX_CELL = 60
 
 
@@ -59,14 +61,22 @@ class Report:
 
     def known_error(self, kind: str) -> TypicalError | None:
         """How far published numbers of a kind are from modelled ones; None where that is not known."""
-        several = getattr(self, "profiles", ())  # of a comparison, which are of one version
-        profile = several[0] if several else getattr(self, "profile", None)
+        profile = self.told_of
         return None if profile is None else error_of(profile.meta.get("typical_errors", {}), kind)
+
+    @property
+    def told_of(self) -> Profile | None:
+        """A profile whose modelled numbers it tells; None where there is none."""
+        several = getattr(self, "profiles", ())  # of a comparison, which are of one version
+        found: Profile | None = several[0] if several else getattr(self, "profile", None)
+        return found
 
     @property
     def errors(self) -> list[str]:
         """A line for each kind of number that it tells: how far modelled ones usually are off, or that it is not
-        known; and what gives formula, inputs and source of such a number."""
+        known; and what gives formula, inputs and source of such a number. None where nothing was compiled."""
+        if self.told_of is None:
+            return []
         found = [f"Error  {KINDS[kind]}: {self.known_error(kind) or NOT_KNOWN}" for kind in self.kinds]
         apart = [f"Taken apart by profile.explain({self.explained_by})"] if self.explained_by else []
         return [*found, *apart]

@@ -12,6 +12,7 @@ import pandas as pd
 from workbench.base.text import shown
 from workbench.base.units import bytes_text
 from workbench.errors import InputError
+from workbench.profiler.fidelity import in_doubt
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records, text_table
 from workbench.splits.find import COMPILES, Compile, Progress, autosplit, chain_to_cut
@@ -54,6 +55,7 @@ class FewestIpus(Report):
     all that are more than there are layers."""
 
     name: ClassVar[str] = "fewest_ipus"
+    kinds: ClassVar[tuple[str, ...]] = ("memory",)
     numbers: tuple[Number, ...]
 
     @property
@@ -71,6 +73,12 @@ class FewestIpus(Report):
     def split(self) -> Split | None:
         """Its stages; None on one IPU."""
         return next((each.split for each in self.numbers if each.fits), None)
+
+    @property
+    def told_of(self) -> Profile | None:
+        """The profile of `executable`."""
+        found: Profile | None = None if self.executable is None else self.executable.profile
+        return found
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -94,13 +102,26 @@ class FewestIpus(Report):
             uncut = "".join(f"; {each.uncut}" for each in self.numbers if each.uncut)
             return f"It fits on none of {_up_to(tried[-1].ipus)}; {_nearest(tried)}{uncut}"
         before = f"; not on {tried[-2].ipus}: {_why(tried[-2])}" if len(tried) > 1 else ""
-        return f"It fits on {_ipus(self.ipus)}{before}"
+        return f"It fits on {_ipus(self.ipus)} (modelled){before}"
 
     def to_text(self) -> str:
-        """The sentence, the table, and what to type."""
+        """The sentence, the table, which verdicts are in doubt, what to type, and typical errors."""
         table = self.table.astype(object)
         code = [self.split.code] if self.split is not None else []
-        return "\n\n".join([shown(self.sentence) + ".", text_table(table.where(table.notna(), "")), *code])
+        doubts = ["\n".join(self._doubts)] if self._doubts else []
+        parts = [shown(self.sentence) + ".", text_table(table.where(table.notna(), "")), *doubts, *code]
+        return "\n\n".join([*parts, "\n".join(self.errors)])
+
+    @property
+    def _doubts(self) -> list[str]:
+        """Why each verdict that is in doubt is."""
+        compiled = [(each.ipus, each.executable.profile) for each in self.numbers if each.executable is not None]
+        known = self.known_error("memory")
+        told = [
+            (ipus, in_doubt(known, profile.max_tile_bytes, int(profile.target["bytes_per_tile"])))
+            for ipus, profile in compiled
+        ]
+        return [f"The verdict on {_ipus(ipus)} is in doubt: {doubt}." for ipus, doubt in told if doubt]
 
 
 def _ipus(count: int) -> str:
@@ -179,7 +200,7 @@ def _why(number: Number) -> str:
     if number.executable is None:
         return number.impossible or number.problem or number.uncut
     profile = number.executable.profile
-    over = f"the fullest tile is {bytes_text(abs(profile.margin_bytes))} over"
+    over = f"the fullest tile is a modelled {bytes_text(abs(profile.margin_bytes))} over"
     if number.split is None:
         return over
     return f"{over} on IPU {profile.peak.ipu}" + (f"; {number.used_up}" if number.used_up else "")

@@ -13,6 +13,7 @@ from workbench.base.text import shown
 from workbench.base.units import bytes_text, rate_text, things_text
 from workbench.engine.frontends.describe.checks import flattened
 from workbench.errors import InputError, WorkbenchError
+from workbench.profiler.fidelity import others_within
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records, text_table
 from workbench.splits.find import Compile, Progress, chain_to_cut, searched
@@ -64,6 +65,7 @@ class Plan(Report):
     """Ways to use a system, all of them compiled. `apply()` gives the best as an executable."""
 
     name: ClassVar[str] = "plan"
+    kinds: ClassVar[tuple[str, ...]] = ("memory", "cycles")
     system: str
     ipus: int
     uses: tuple[Use, ...]
@@ -74,6 +76,11 @@ class Plan(Report):
     def best(self) -> Use:
         """The most samples a second of those that fit; where none does, the least over."""
         return min(self.uses, key=lambda use: (-use.samples_per_second, _over(use)))
+
+    @property
+    def told_of(self) -> Profile | None:
+        """The profile of the best."""
+        return self.best.profile
 
     @property
     def fits(self) -> bool:
@@ -119,16 +126,26 @@ class Plan(Report):
         """The best use of the system."""
         best = self.best
         if not self.fits or best.profile is None:
-            near = "" if best.profile is None else f"; nearest, {bytes_text(_over(best))} over: {_words(best)}"
+            near = (
+                "" if best.profile is None else f"; nearest, a modelled {bytes_text(_over(best))} over: {_words(best)}"
+            )
             return f"Nothing that was tried fits {self.system}{near}"
-        speed = f"{rate_text(best.samples_per_second)}, modelled"
+        others = [use.samples_per_second for use in self.uses if use is not best and use.samples_per_second]
+        near = others_within(self.known_error("cycles"), best.samples_per_second, others)
+        speed = f"{rate_text(best.samples_per_second)}, modelled{near}"
         return f"{_words(best)}: {speed}, {bytes_text(best.profile.margin_bytes)} to spare on {self.system}"
 
     def to_text(self) -> str:
-        """The sentence, the table, what was not tried, and the arguments to type."""
+        """The sentence, the table, what was not tried, the arguments to type, and typical errors."""
         table = self.table.astype(object)
         left = "\n".join(f"Not tried: {each}." for each in self.untried)
-        parts = [shown(self.sentence) + ".", text_table(table.where(table.notna(), "")), left, self.code]
+        parts = [
+            shown(self.sentence) + ".",
+            text_table(table.where(table.notna(), "")),
+            left,
+            self.code,
+            "\n".join(self.errors),
+        ]
         return "\n\n".join(each for each in parts if each)
 
 

@@ -19,6 +19,7 @@ from workbench.errors import InputError, WorkbenchError
 from workbench.executable import cache
 from workbench.executable.compile import needed_ipus, traced_graph
 from workbench.executable.sources import check_source, is_function, made_by_hand
+from workbench.profiler.fidelity import others_within
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, face, records, text_table
 from workbench.sweeps.jobs import Done, Job
@@ -54,6 +55,7 @@ class Sweep(Report):
     compiled; `folder`: where profiles lie."""
 
     name: ClassVar[str] = "sweep"
+    kinds: ClassVar[tuple[str, ...]] = ("memory", "cycles")
     rows: tuple[Row, ...]
     axes: tuple[str, ...]
     columns: tuple[str, ...]
@@ -106,6 +108,12 @@ class Sweep(Report):
         )
         return replace(self, rows=(*self.rows, *other.rows), axes=axes, columns=columns)
 
+    @property
+    def told_of(self) -> Profile | None:
+        """The profile of the fastest that fits, else of the first that has one."""
+        keys = [self.rows[self.best].key] if self.best is not None else [row.key for row in self.rows if row.key]
+        return self.store.get(keys[0]) if keys else None
+
     def pareto(self) -> pd.DataFrame:
         """The rows that fit and that no other that fits beats in cycles a sample and in bytes at once; the fastest
         first. Where samples are not known, cycles of a call."""
@@ -113,9 +121,9 @@ class Sweep(Report):
         table = table[table["fits"].fillna(False).astype(bool)].copy()
         if table.empty:
             return table
-        speed = table["samples_per_second"].astype(float)
-        cost = 1 / speed if (speed > 0).all() else table["seconds"].astype(float)
-        order = cost.to_frame("cost").assign(bytes=table["max_tile_bytes"]).sort_values(["cost", "bytes"]).index
+        order = (
+            _seconds(table).to_frame("cost").assign(bytes=table["max_tile_bytes"]).sort_values(["cost", "bytes"]).index
+        )
         kept, least = [], None
         for place in order:
             size = int(table.loc[place, "max_tile_bytes"])
@@ -143,10 +151,17 @@ class Sweep(Report):
         row = self.rows[self.best]
         named = ", ".join(f"{axis}={_asked(row.point[axis])}" for axis in self.axes if axis in row.point)
         cost = (
-            f"modelled {cycles_text(row.values['total_cycles'])} a call, "
+            f"modelled {cycles_text(row.values['total_cycles'])} a call{self._as_good}, "
             f"fullest tile {bytes_text(row.values['max_tile_bytes'])}"
         )
         return f"{text}; fastest by sample with {named}: {cost}"
+
+    @property
+    def _as_good(self) -> str:
+        """In brackets, how many others that fit are as fast to within what such numbers usually are off."""
+        table = self.table
+        costs = sorted(_seconds(table[table["fits"].fillna(False).astype(bool)]).tolist())
+        return others_within(self.known_error("cycles"), costs[0], costs[1:])
 
     @cached_property
     def data(self) -> dict[str, Any]:
@@ -156,14 +171,21 @@ class Sweep(Report):
         return {"axes": list(self.axes), "rows": rows, "pareto": [int(each) for each in self.pareto().index]}
 
     def to_text(self) -> str:
-        """The sentence and the table."""
+        """The sentence, the table and typical errors."""
         table = self.table.astype(object)
-        return f"{shown(self.sentence)}.\n\n{text_table(table.where(table.notna(), ''))}"
+        text = f"{shown(self.sentence)}.\n\n{text_table(table.where(table.notna(), ''))}"
+        return "\n".join([text, *self.errors])
 
     def figure(self, kind: str = "pareto") -> Any:
         """A plotly figure: `"pareto"` (bytes against cycles a sample), `"curves"` (along the first axis) or
         `"parallel"` (all axes and measures as parallel coordinates)."""
         return face(self.name).figure(self, kind)
+
+
+def _seconds(table: pd.DataFrame) -> pd.Series[float]:
+    """Seconds a sample of each row; where samples are not known, of a call."""
+    speed = table["samples_per_second"].astype(float)
+    return 1 / speed if (speed > 0).all() else table["seconds"].astype(float)
 
 
 def sweep(

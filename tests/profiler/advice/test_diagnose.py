@@ -69,7 +69,7 @@ def test_the_cheapest_of_all_combinations_is_found_with_a_part_of_the_compiles()
     assert best.cost == best.cycles_per_sample == (best.verified_cycles or 0) / 16
     costs = [fix.cost or 0 for fix in found.fixes]
     assert costs == sorted(costs)
-    assert found.sentence.startswith(f"It is 2.0 KiB over; {best.fix} makes it fit with ")
+    assert found.sentence.startswith(f"It is a modelled 2.0 KiB over; {best.fix} makes it fit with ")
 
 
 def test_two_levers_together_when_none_fits_alone() -> None:
@@ -88,7 +88,7 @@ def test_what_makes_it_worse_is_no_fix() -> None:
     found = diagnose(over(), FakeCompiler(lambda asked: (12_500, 1)), levers=FEW)
     assert found.fixes == ()
     assert len(found.tried) > 1
-    assert found.sentence == f"It is 2.0 KiB over, and no change of the {len(found.tried)} tried lowers that"
+    assert found.sentence == f"It is a modelled 2.0 KiB over, and no change of the {len(found.tried)} tried lowers that"
 
 
 def test_what_comes_nearest_is_told_where_nothing_fits() -> None:

@@ -98,10 +98,10 @@ def test_a_whole_diagnosis_stays_where_a_second_one_is_cancelled(app: App, monke
 def test_while_it_goes_on_a_diagnosis_says_nothing_of_what_is_still_to_be_tried() -> None:
     came: list[Diagnosis] = []
     diagnose(over(), FakeCompiler(lambda asked: (12_500, 1)), so_far=came.append)
-    assert came[0].sentence == "It is 2.0 KiB over, and none of these helps"
+    assert came[0].sentence == "It is a modelled 2.0 KiB over, and none of these helps"
     came.clear()
     diagnose(over(), FakeCompiler(lambda asked: (11_000, 12_000)), so_far=came.append)
-    assert came[0].sentence.startswith("It is 2.0 KiB over; none of these makes it fit, and ")
+    assert came[0].sentence.startswith("It is a modelled 2.0 KiB over; none of these makes it fit, and ")
 
 
 def test_what_cancel_says_of_a_compile_and_of_a_try_is_so(app: App, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -157,7 +157,7 @@ class Diagnosis(Report):
 
     @property
     def _over(self) -> str:
-        return bytes_text(max(0, -self.profile.margin_bytes))
+        return "a modelled " + bytes_text(max(0, -self.profile.margin_bytes))
 
     @property
     def _by_hand(self) -> str:
