@@ -16,7 +16,6 @@ from workbench.profiler.fidelity import KINDS, NOT_KNOWN, TypicalError, error_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.profiler.profile import Profile
 
 MAX_CELL = 60
 
@@ -65,11 +64,10 @@ class Report:
         return None if profile is None else error_of(profile.meta.get("typical_errors", {}), kind)
 
     @property
-    def told_of(self) -> Profile | None:
-        """A profile whose modelled numbers it tells; None where there is none."""
+    def told_of(self) -> Any:
+        """The `Profile` whose modelled numbers it tells; None where there is none."""
         several = getattr(self, "profiles", ())  # of a comparison, which are of one version
-        found: Profile | None = several[0] if several else getattr(self, "profile", None)
-        return found
+        return several[0] if several else getattr(self, "profile", None)
 
     @property
     def errors(self) -> list[str]:

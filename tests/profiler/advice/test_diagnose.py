@@ -238,7 +238,9 @@ def test_a_profile_alone_gives_estimates_and_says_so(tmp_path: Path, is_loaded: 
     made = profile_of(12_000, 1)
     alone = wb.load_profile(made.save(tmp_path / "over")) if is_loaded else made
     found = diagnose(alone, FakeCompiler(by_lever))
-    assert found.sentence.startswith("Estimates only, because a profile has no model to compile again: it is 2.0 KiB")
+    assert found.sentence.startswith(
+        "Estimates only, because a profile has no model to compile again: it is a modelled 2.0 KiB"
+    )
     assert all(fix.verified_bytes is None and fix.fits is None for fix in found.fixes)
     estimates = [fix.estimated_bytes for fix in found.fixes]
     assert estimates == sorted(estimates)
