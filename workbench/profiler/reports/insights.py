@@ -186,12 +186,18 @@ class Insights(Report):
         if not self.peak_categories:
             return "No memory is used"
         name, size = next(iter(self.peak_categories.items()))
-        first = f"; {self.tips[0]}" if self.tips else ""
         whole = bytes_text(sum(self.peak_categories.values()))
         return (
             f"At the modelled peak on {tile_text(self.profile)} the largest part is {CATEGORY_WORDS[name]}, "
-            f"{bytes_text(size)} of {whole}{first}"
+            f"{bytes_text(size)} of {whole}{self._first(f'{bytes_text(size)} of {CATEGORY_WORDS[name]},')}"
         )
+
+    def _first(self, said: str) -> str:
+        """The first tip, to stand behind its place, which is named once, and how many bytes of what are `said`."""
+        if not self.tips:
+            return ""
+        tip = self.tips[0].replace(f" on {tile_text(self.profile)} at the peak", "", 1)
+        return f", {tip.removeprefix(said).strip()}" if tip.startswith(said) else f"; {tip}"
 
     @property
     def explained_by(self) -> str:
