@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.base.units import bytes_text, cycles_text, rate_text, things_text
+from workbench.base.units import bytes_text, cycles_text, percent_text, rate_text, things_text
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,8 @@ def test_a_rate_keeps_three_digits(samples_per_second: float, expected: str) -> 
     ("size_bytes", "expected"),
     [
         (400, "400 B"),
+        (1_000, "1,000 B"),
+        (1_000 * 1024, "1,000.0 KiB"),
         (638_976, "624.0 KiB"),
         (3 * 2**30, "3.0 GiB"),
         (12 * 2**40, "12.0 TiB"),  # weights of a model that was given another zero
@@ -35,6 +37,10 @@ def test_a_rate_keeps_three_digits(samples_per_second: float, expected: str) -> 
 )
 def test_bytes_have_the_largest_unit_below_them(size_bytes: int, expected: str) -> None:
     assert bytes_text(size_bytes) == expected
+
+
+def test_a_share_of_many_times_has_its_thousands_apart() -> None:
+    assert [percent_text(share) for share in (0.125, 19.58, -19.58)] == ["12.5 %", "1,958.0 %", "−1,958.0 %"]
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ def _minus(text: str) -> str:
 
 
 def bytes_text(value: int | float) -> str:
-    """`638976` → `"624.0 KiB"`; below 1 KiB the plain count, `"400 B"`."""
+    """`638976` → `"624.0 KiB"`; below 1 KiB the plain count, `"1,000 B"`."""
     scaled = _scaled(value, _BINARY)
-    return _minus(f"{value:.0f} B" if scaled is None else f"{scaled[0]:.1f} {scaled[1]}")
+    return _minus(f"{value:,.0f} B" if scaled is None else f"{scaled[0]:,.1f} {scaled[1]}")
 
 
 def cycles_text(value: int | float) -> str:
@@ -69,8 +69,8 @@ def seconds_text(value: float) -> str:
 
 
 def percent_text(fraction: float) -> str:
-    """`0.125` → `"12.5 %"`."""
-    return _minus(f"{fraction * 100:.1f} %")
+    """`0.125` → `"12.5 %"`; `19.58` → `"1,958.0 %"`."""
+    return _minus(f"{fraction * 100:,.1f} %")
 
 
 def shown_text(shown: int, count: int, thing: str, order: str) -> str:

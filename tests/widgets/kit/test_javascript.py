@@ -239,15 +239,18 @@ def test_quantities_read_the_same_in_both_languages(node: str, name: str) -> Non
     assert evaluate(node, source.replace(str(NUMBERS), str(whole))) == [python(value) for value in whole]
 
 
-def test_less_than_nothing_has_a_minus_sign(node: str) -> None:
+def test_less_than_nothing_has_a_minus_sign_and_thousands_are_apart(node: str) -> None:
     """Nowhere a hyphen, at which a line may end."""
     source = """
         import {bytesText, percentText, thingsText, wholeText} from "WIDGETS/kit/kernel.js";
         const said = [bytesText(-1536), percentText(-0.125), wholeText(-1472), thingsText(-1472, "tile")];
+        said.push(bytesText(1000), bytesText(1024000), percentText(19.58), percentText(-1234.5678));
         console.log(JSON.stringify(said));
     """
-    said = ["−1.5 KiB", "−12.5 %", "−1,472", "−1,472 tiles"]
+    said = ["−1.5 KiB", "−12.5 %", "−1,472", "−1,472 tiles", "1,000 B", "1,000.0 KiB", "1,958.0 %", "−123,456.8 %"]
     assert evaluate(node, source) == said
     python = [units.bytes_text(-1536), units.percent_text(-0.125), said[2], units.things_text(-1472, "tile")]
+    python += [units.bytes_text(each) for each in (1_000, 1_024_000)]
+    python += [units.percent_text(each) for each in (19.58, -1234.5678)]
     assert python == said
     assert [units.seconds_text(-0.00123), units.seconds_text(-1e-10)] == ["−1.23 ms", "−0.1 ns"]

@@ -7,12 +7,15 @@ const BINARY = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, 
 const DECIMAL = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 const largest = (value, steps) => steps.find(([size]) => Math.abs(value) >= size);
 
+// Thousands, of a text of a number.
+const grouped = (text) => text.replace(/\B(?=(\d{3})+(\.|$))/g, ",");
+
 // A number below 0 has a minus sign, not a hyphen.
 const minus = (text) => text.replace(/^-/, "−");
 
 export function bytesText(value) {
   const step = largest(value, BINARY);
-  return minus(step ? `${(value / step[0]).toFixed(1)} ${step[1]}` : `${Math.round(value)} B`);
+  return minus(step ? `${grouped((value / step[0]).toFixed(1))} ${step[1]}` : `${wholeText(value)} B`);
 }
 
 export function countText(value) {
@@ -22,8 +25,8 @@ export function countText(value) {
 
 const ofCycles = (text) => `${text} ${text === "1" ? "cycle" : "cycles"}`;
 export const cyclesText = (value) => ofCycles(countText(value));
-export const percentText = (fraction) => minus(`${(fraction * 100).toFixed(1)} %`);
-export const wholeText = (value) => minus(Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ","));
+export const percentText = (fraction) => minus(`${grouped((fraction * 100).toFixed(1))} %`);
+export const wholeText = (value) => minus(grouped(Math.round(value).toString()));
 
 // Each of these to the last one.
 bytesText.whole = (value) => `${wholeText(value)} B`;
