@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.base.text import literal, shown
-from workbench.executable import Executable
+from workbench.engine.options import OPTIONS
+from workbench.executable import Executable, make_request
 from workbench.profiler.advice.levers import Change
 from workbench.profiler.advice.snippet import assignment, code_of, request_code
 from workbench.widgets.app.builder.layers import PRESETS, keras_code, read_shape
@@ -160,3 +162,59 @@ def test_a_target_of_the_options_is_told_by_them() -> None:
     code = request_code(wb.compile(model, batch_size=4, config=config).request)
     assert "target" not in code
     assert typed(code, model=model)["executable"].request.target == wb.target("bow", tiles_per_ipu=16)
+
+
+SOURCE = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4)])
+MEMBERS = [each for each in OPTIONS.values() if each.kind == "attribute" and issubclass(each.type, Enum)]
+
+
+def set_alone(name: str, value: Any) -> Any:
+    """A request of which one option is not at its default, and others that follow from it."""
+    return make_request(SOURCE, batch_size=4).replace(options={name: value})
+
+
+def configured(code: str) -> dict[str, Any]:
+    """The options of the configuration that code makes, with nothing of it made before."""
+    told: dict[str, Any] = {}
+    typed(code, model=None, wb=SimpleNamespace(compile=lambda model, **given: told.update(given)))
+    return dict(told["config"].freeze().changed)
+
+
+@pytest.mark.parametrize("declared", MEMBERS, ids=lambda each: each.name)
+def test_an_option_that_is_a_member_is_set_by_code_that_runs(declared: Any) -> None:
+    other = next(each for each in declared.choices if each not in (declared.default, "PRE_COMPILE", "NEVER"))
+    assert configured(request_code(set_alone(declared.name, other))) == {declared.name: other}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "written"),
+    [
+        ("device_connection.version", "ipu2", 'config.device_connection.version = "ipu2"'),
+        ("auto_select_ipus", (1, 1), "config.auto_select_ipus = [1, 1]"),
+    ],
+)
+def test_texts_and_lists_are_set_by_code_that_runs(name: str, value: Any, written: str) -> None:
+    code = request_code(set_alone(name, value))
+    assert written in code.splitlines()
+    assert configured(code) == {name: value}
+
+
+def test_chosen_devices_are_set_without_their_count_which_cannot_stand_beside_them() -> None:
+    config = wb.ipu.config.IPUConfig()
+    config.select_ipus = [0]
+    changed = config.freeze().changed
+    assert changed == (("auto_select_ipus", 1), ("select_ipus", 0))
+    assert configured(request_code(make_request(SOURCE, batch_size=4, config=config))) == dict(changed)
+
+
+def test_how_much_of_the_trace_is_kept_is_said_in_the_call() -> None:
+    request = make_request(SOURCE, batch_size=4, execution_profile="NO_PROFILE")
+    code = request_code(request)
+    assert 'execution_profile="NO_PROFILE"' in code
+    assert typed(code, model=SOURCE)["executable"].request.options.changed == request.options.changed
+
+
+def test_what_nothing_sets_is_named_and_the_code_runs() -> None:
+    code = request_code(set_alone("synthetic_data", ("infeed",)))
+    assert code.startswith('# synthetic_data = "infeed" is not in these lines')
+    assert typed(code, model=SOURCE)["executable"].request.options.changed == ()

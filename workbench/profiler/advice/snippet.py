@@ -14,6 +14,7 @@ _ENGINE = "opt."  # names of Poplar's engine options that are read
 _CALL_OPTIONS = {
     "pipeline.schedule": "pipeline_schedule",
     "pipeline.gradient_accumulation_steps": "gradient_accumulation_steps",
+    "profile.execution": "execution_profile",
 }
 _ARGUMENTS = ("mode", "batch_size", "optimizer", "loss", "precision", "stages", "replicas")
 _ABSENT = {"replicas": 1}  # what an argument is that nobody gave, where that is not None
@@ -32,7 +33,16 @@ _RECOMPUTED, _MODE, _CHECKPOINTS = (
     "pipeline.recomputation_checkpoints",
 )
 _CALLED = (*_CALL_OPTIONS, *_OFFLOADED, _RECOMPUTED, _MODE, _CHECKPOINTS, "pipeline.device_mapping")
-_MEMBERS = {"scheduling.algorithm": "SchedulingAlgorithm"}  # options that are members of an enumeration of ipu.config
+# Options that are members of an enumeration of ipu.config, which takes no texts for them.
+_MEMBERS = {
+    "scheduling.algorithm": "SchedulingAlgorithm",
+    "selection_order": "SelectionOrder",
+    "optimizations.merge_remote_buffers": "MergeRemoteBuffersBehaviour",
+    "device_connection.type": "DeviceConnectionType",
+    "floating_point_behaviour.esr": "StochasticRoundingBehaviour",
+}
+_SELECTED, _COUNTED = "select_ipus", "auto_select_ipus"  # of the first, the second follows; both are refused
+_UNSAID = ("synthetic_data", "pipeline.")  # what begins so is no attribute of a configuration
 
 
 def assignment(name: str, value: Any) -> str:
@@ -41,6 +51,8 @@ def assignment(name: str, value: Any) -> str:
         return f"config.compilation_poplar_options[{literal(name)}] = {literal(value)}"
     owner, found, key = name.partition(_KEYS)
     place = f"config.{owner}.poplar_options[{literal(key)}]" if found else f"config.{name}"
+    if isinstance(value, tuple):
+        value = list(value)
     written = f"{_MEMBERS[name]}.{value}" if name in _MEMBERS else literal(value)
     return f"{place} = {written}"
 
@@ -62,32 +74,39 @@ def code_of(change: Change, request: Any = None) -> str:
     """What to type for a change; without a request, the changed options and arguments alone."""
     if request is not None:
         return request_code(change.applied(request))
-    lines = [assignment(name, value) for name, value in change.options if name not in _CALLED]
-    if lines:
-        lines = [*_new_config(name for name, _ in change.options), *lines]
+    lines, configured = _configured(change.options)
     call = {name: literal(value) for name, value in change.arguments} | _called(dict(change.options))
-    return "\n".join([*lines, _call("model", call, with_config=bool(lines))])
+    return "\n".join([*lines, _call("model", call, with_config=configured)])
 
 
 def request_code(request: Any, variable: str = "") -> str:
     """What to type for a request, or the like of one, whose source the notebook's `variable` holds.
 
     Variables it takes for granted: that one (`model` where it is not known), and `target`, `optimizer`, `loss`,
-    `stages` and `inputs` where the compile was given them as objects; `config` where it holds what no plain value says.
+    `stages` and `inputs` where the compile was given them as objects. Options that neither an attribute nor an argument
+    sets are named in a comment.
     """
-    changed = [(name, value) for name, value in request.options.changed if name not in _CALLED]
-    lines = [assignment(name, value) for name, value in changed if _is_plain(name, value)]
-    if lines and len(lines) == len(changed):
-        lines = [*_new_config(name for name, _ in changed), *lines]
+    lines, configured = _configured(request.options.changed)
     arguments = ["*inputs"] if request.inputs else []
-    call = _call(source_text(request.source, variable), _given(request), with_config=bool(changed), more=arguments)
+    call = _call(source_text(request.source, variable), _given(request), with_config=configured, more=arguments)
     return "\n".join([*lines, call])
 
 
-def _new_config(names: Iterable[str]) -> list[str]:
-    """The lines that make a configuration; with the enumerations that these options take."""
-    members = sorted({_MEMBERS[name] for name in names if name in _MEMBERS})
-    return [f"from workbench.ipu.config import {', '.join(['IPUConfig', *members])}", "", "config = IPUConfig()"]
+def _configured(options: Iterable[tuple[str, Any]]) -> tuple[list[str], bool]:
+    """The lines that make a configuration of these options, and whether there is one: others are said in the call."""
+    changed = {name: value for name, value in options if name not in _CALLED}
+    if _SELECTED in changed:
+        changed.pop(_COUNTED, None)
+    unsaid = [
+        f"# {name} = {literal(changed.pop(name))} is not in these lines: no attribute or argument sets it"
+        for name in list(changed)
+        if name.startswith(_UNSAID)
+    ]
+    if not changed:
+        return unsaid, False
+    made = ["IPUConfig", *sorted({_MEMBERS[name] for name in changed if name in _MEMBERS})]
+    head = [f"from workbench.ipu.config import {', '.join(made)}", "", "config = IPUConfig()"]
+    return [*head, *unsaid, *(assignment(name, value) for name, value in changed.items())], True
 
 
 def _call(source: str, arguments: dict[str, str], *, with_config: bool, more: list[str] | None = None) -> str:
@@ -99,12 +118,6 @@ def _call(source: str, arguments: dict[str, str], *, with_config: bool, more: li
         if len(line) <= LONGEST_LINE
         else "\n".join(["executable = wb.compile(", *map("    {},".format, parts), ")"])
     )
-
-
-def _is_plain(name: str, value: Any) -> bool:
-    """Whether an option is assigned as a plain value; others are members of enumerations, or lists."""
-    known = _KEYS in name or name in _MEMBERS or name.startswith((_ENGINE, "ipu_model."))
-    return known or isinstance(value, bool | int | float)
 
 
 def _given(request: Any) -> dict[str, str]:
