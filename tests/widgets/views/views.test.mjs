@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {causeCycles, freeOf, secondsText, tickTexts} from "../../../workbench/widgets/kit/lanes.js";
+import {causeCycles, freeOf, secondsText, tickTexts, timeTicks} from "../../../workbench/widgets/kit/lanes.js";
 import {chosenPlace} from "../../../workbench/widgets/kit/kernel.js";
 import {bring, ceiling, highest, liveAt, runs} from "../../../workbench/widgets/views/liveness_view.js";
 import {columnsOf} from "../../../workbench/widgets/views/memory.js";
@@ -91,6 +91,11 @@ test("times and ticks in words", () => {
   assert.deepEqual(tickTexts([1000, 2000]), ["1 k", "2 k"]);
   assert.deepEqual(tickTexts([0, 500000, 1000000, 1500000]), ["0", "500 k", "1 M", "1.5 M"]);
   assert.deepEqual(tickTexts([1234001, 1234002]), ["1,234,001", "1,234,002"]);
+  // 950,000 / (450 / 70) is 147,778 cycles, of which 200,000 is the next round number.
+  const [marks, text] = timeTicks(0, 950000, 450);
+  assert.deepEqual(marks.map(text), ["0", "200 k", "400 k", "600 k", "800 k"]);
+  // At worst a mark is 2.5 times 70 pixels from the next.
+  for (let cycles = 1; cycles < 1e7; cycles = 1 + Math.floor(cycles * 1.01)) assert.ok(timeTicks(0, cycles, 350)[0].length >= 3 || cycles < 3, `${cycles}`);
 });
 
 test("a model without a kernel tells its listeners what changed, once", () => {

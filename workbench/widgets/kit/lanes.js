@@ -1,5 +1,5 @@
 // What the two views over time share: lanes of blocks and bins, time in words.
-import {countText, textsApart} from "./kernel.js";
+import {countText, textsApart, ticks} from "./kernel.js";
 
 // Time in words at the clock of the machine.
 export function secondsText(cycles, clock) {
@@ -10,6 +10,12 @@ export function secondsText(cycles, clock) {
 
 // Cycles as tick texts: shortened as long as neighbours stay distinct.
 export const tickTexts = (values) => textsApart(values, countText);
+
+// The marks of an axis of cycles so many pixels wide, and their texts: three or more of an axis from 0, from 350 pixels on.
+export function timeTicks(from, to, width) {
+  const marks = ticks(from, to, Math.min(10, width / 70)), texts = tickTexts(marks);
+  return [marks, (value) => texts[marks.indexOf(value)]];
+}
 
 export function lanesOf(data, columns) {
   const names = ["start", "cycles", "step", "batch", "bins", "layerStart", "layerCycles", "layer", "direction"];

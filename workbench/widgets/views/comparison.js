@@ -1,5 +1,5 @@
 import {axisX, axisY, button, bytesText, choice, clipText, countText, cyclesText, font, frame, h, hatch, panZoom, percentText, place, scale, select, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
-import {secondsText, tickTexts} from "../kit/lanes.js";
+import {secondsText, timeTicks} from "../kit/lanes.js";
 import {grid} from "../kit/grid.js";
 import {cellOf, tileAt} from "../kit/floor.js";
 
@@ -214,8 +214,8 @@ function drawLanes(view, ctx, width, height, t) {
     ctx.fillStyle = side === "a" ? t.muted : t.accent;
     ctx.fillRect(box.x - 4, y, 3, high);
   });
-  const marks = ticks(from, to, box.w / 110), texts = tickTexts(marks);
-  axisX(ctx, t, {...box, h: Math.min(box.h, lanes.length * pitch)}, x, marks, (value) => texts[marks.indexOf(value)], `cycles since the start; before ends at ${cyclesText(ends[0])}, after at ${cyclesText(ends[1])}`);
+  const [marks, text] = timeTicks(from, to, box.w);
+  axisX(ctx, t, {...box, h: Math.min(box.h, lanes.length * pitch)}, x, marks, text, `cycles since the start; before ends at ${cyclesText(ends[0])}, after at ${cyclesText(ends[1])}`);
 }
 
 // The panel of the traces: what the change of the call is made of.

@@ -1,6 +1,6 @@
 import {anew} from "../kit/anew.js";
-import {axisX, button, bytesText, cyclesText, font, frame, h, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, surface, swatch, table, thingsText, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
-import {secondsText, tickTexts} from "../kit/lanes.js";
+import {axisX, button, bytesText, cyclesText, font, frame, h, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, surface, swatch, table, thingsText, tip, unpack, watch, wholeText} from "../kit/kernel.js";
+import {secondsText, timeTicks} from "../kit/lanes.js";
 import {gripOf, placeGrips} from "../kit/marks.js";
 import {LEFT, RIGHT, TOP, batchText, blockUnder, busyOf, drawChosen, drawLane, drawMarks, drawRibbon, highOf, idleOf, lastOf, pitchOf, rowsOf, snapped, spentIn} from "./pipeline_lanes.js";
 
@@ -44,8 +44,8 @@ function draw(view, ctx, width, height, t) {
   if (view.chosen() !== null) drawChosen(view, chosenRows(view), ctx, t);
   drawMarks(view, ctx, t);
   ctx.restore();
-  const marks = ticks(at.from, at.to, Math.min(10, box.w / 110)), texts = tickTexts(marks);
-  axisX(ctx, t, box, x, marks, (value) => texts[marks.indexOf(value)], `cycles since the start (1,000 cycles are ${secondsText(1000, data.clock_hz)} at ${(data.clock_hz / 1e9).toFixed(2)} GHz)`);
+  const [marks, text] = timeTicks(at.from, at.to, box.w);
+  axisX(ctx, t, box, x, marks, text, `cycles since the start (1,000 cycles are ${secondsText(1000, data.clock_hz)} at ${(data.clock_hz / 1e9).toFixed(2)} GHz)`);
   placeGrips(view, data.total_cycles);
 }
 

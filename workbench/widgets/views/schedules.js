@@ -1,5 +1,5 @@
-import {axisX, bytesText, button, cyclesText, font, frame, h, hatch, panZoom, percentText, place, scale, surface, swatch, table, ticks, tip, unpack, wholeText} from "../kit/kernel.js";
-import {drawBins, secondsText, tickTexts} from "../kit/lanes.js";
+import {axisX, bytesText, button, cyclesText, font, frame, h, hatch, panZoom, percentText, place, scale, surface, swatch, table, tip, unpack, wholeText} from "../kit/kernel.js";
+import {drawBins, secondsText, timeTicks} from "../kit/lanes.js";
 
 const LEFT = 168, TOP = 6, BELOW = 42, GAP = 16;
 
@@ -62,8 +62,8 @@ function draw(view, ctx, width, height, t) {
     ctx.fillStyle = t.text;
     if (x(schedule.total_cycles) <= box.x + box.w + 1) ctx.fillRect(x(schedule.total_cycles), y - 2, 1.5, places[i].high + 2);
   });
-  const marks = ticks(at.from, at.to, Math.min(9, box.w / 110)), texts = tickTexts(marks);
-  axisX(ctx, t, box, x, marks, (value) => texts[marks.indexOf(value)], `cycles since the start, one axis for all (1,000 cycles are ${secondsText(1000, data.clock_hz)})`);
+  const [marks, text] = timeTicks(at.from, at.to, box.w);
+  axisX(ctx, t, box, x, marks, text, `cycles since the start, one axis for all (1,000 cycles are ${secondsText(1000, data.clock_hz)})`);
 }
 
 function under(view, px, py) {

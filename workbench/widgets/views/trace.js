@@ -1,5 +1,5 @@
-import {axisX, button, bytesText, clipText, cyclesText, font, frame, h, hatch, isUnder, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, shortText, surface, swatch, table, textLines, ticks, tip, unpack, watch, wholeText, within, thingsText} from "../kit/kernel.js";
-import {causeCycles, drawBins, lanesOf, secondsText, tickTexts} from "../kit/lanes.js";
+import {axisX, button, bytesText, clipText, cyclesText, font, frame, h, hatch, isUnder, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, shortText, surface, swatch, table, textLines, tip, unpack, watch, wholeText, within, thingsText} from "../kit/kernel.js";
+import {causeCycles, drawBins, lanesOf, secondsText, timeTicks} from "../kit/lanes.js";
 import {gripOf, placeGrips} from "../kit/marks.js";
 import {LEVEL, MAP, drags, drawLevels, drawMap, drawMarks, edgeNear, levelsOf, nextOf, rangeOf} from "./trace_parts.js";
 
@@ -73,9 +73,9 @@ function draw(view, ctx, width, height, t) {
   ctx.restore();
   drawMap(view, ctx, MAP, t);
   placeGrips(view, view.data.total_cycles);
-  const marks = ticks(at.from, at.to, Math.min(10, box.w / 110)), texts = tickTexts(marks);
+  const [marks, text] = timeTicks(at.from, at.to, box.w);
   const clock = view.data.clock_hz;
-  axisX(ctx, t, box, x, marks, (value) => texts[marks.indexOf(value)], `cycles since the start (1,000 cycles are ${secondsText(1000, clock)} at ${(clock / 1e9).toFixed(2)} GHz)`);
+  axisX(ctx, t, box, x, marks, text, `cycles since the start (1,000 cycles are ${secondsText(1000, clock)} at ${(clock / 1e9).toFixed(2)} GHz)`);
 }
 
 // Left edge and width in pixels, cut a little outside the canvas.
