@@ -136,13 +136,16 @@ def test_two_compiles_are_chips_and_stand_side_by_side(screens: Screens, run_app
     choose_ready(page, "mlp")
     press(button(page, "Compile"), screens)
     page.get_by_text("Done: mlp fits").wait_for(timeout=COMPILE_MS)
-    press(page.get_by_role("tab", name="Liveness", exact=True), screens)
+    liveness = page.get_by_role("tab", name="Liveness", exact=True)
+    press(liveness, screens)
+    expect(liveness).to_have_attribute("aria-selected", "true")  # the key went to the tab, not to Compile
     enter(page, "batch size", 64)
+    page.get_by_text("the form has changed since: batch size 4 → 64").wait_for()  # the kernel has it
     press(button(page, "Compile"), screens)
     chips = page.locator(".wb-app-chip")
     chips.nth(1).wait_for(timeout=COMPILE_MS)
     assert [chips.nth(place).inner_text().splitlines()[0] for place in (0, 1)] == ["1 · mlp", "2 · batch size 64"]
-    assert page.get_by_role("tab", name="Liveness", exact=True).get_attribute("aria-selected") == "true"
+    assert liveness.get_attribute("aria-selected") == "true"
     press(page.get_by_role("button", name=re.compile("Compare result 1 with what is shown$")), screens)
     compared = page.get_by_role("heading", name="1 against 2: batch size 64")
     compared.wait_for()

@@ -72,3 +72,19 @@ def test_keys_go_to_the_progress_while_a_compile_runs_and_who_goes_on_stays_ther
     page.wait_for_timeout(300)
     assert is_focused(field)
     assert len(lab.cells()) == 1
+
+
+def test_a_tab_that_is_put_in_anew_keeps_the_focus_and_its_key_compiles_nothing(run_app: RunApp) -> None:
+    """Tabs are put in anew once what they show has come: a key of then went to Compile, which had the focus last."""
+    lab = run_app(START)
+    page = lab.page
+    choose_ready(page, "mlp")
+    press(button(page, "Compile"), "Enter")
+    page.get_by_text("Done: mlp fits").wait_for(timeout=COMPILE_MS)
+    keeps(page, button(page, "Compile"), "Compile has the focus again")
+    tab = page.get_by_role("tab", name="Liveness", exact=True)
+    tab.focus()
+    assert tab.evaluate("node => node.tabIndex") == -1
+    tab.evaluate("node => node.replaceWith(node.cloneNode(true))")
+    keeps(page, tab, "the tab in its place")
+    assert not is_focused(button(page, "Compile"))

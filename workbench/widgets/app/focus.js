@@ -7,13 +7,16 @@ const REMEMBERED = 8;
 
 const usable = (node) => node.isConnected && !node.disabled && node.getClientRects().length > 0;
 const called = (node) => `${node.tagName} ${(node.getAttribute("aria-label") ?? node.textContent).replace(/[\d.,]+/g, "")}`;
-const controls = (root) => [...root.querySelectorAll(CONTROLS)].filter((node) => usable(node) && node.tabIndex >= 0);
+const all = (root) => [...root.querySelectorAll(CONTROLS)].filter(usable);
+const controls = (root) => all(root).filter((node) => node.tabIndex >= 0);
 
 // What is called as the one that is gone, nearest to where it was; of what mends a result, else the first button there.
+// A tab that is not the current one is passed over by the key Tab, and may have had the focus: tabs are put in anew when
+// what they show has come, and a key for one of them is not to go to Compile.
 function successor({name, path}) {
   const near = path.find((node) => node.isConnected);
   if (!near) return null;
-  const alike = controls(near).find((node) => called(node) === name);
+  const same = (node) => called(node) === name, alike = controls(near).find(same) ?? all(near).find(same);
   return alike ?? (near.matches(".wb-app-mending") ? controls(near).find((node) => node.tagName === "BUTTON") : null);
 }
 
