@@ -188,6 +188,34 @@ def test_what_the_environment_asks_for_and_nothing_does_is_told_once(
     assert "autoReport.directory, autoReport.outputExecutionProfile, " in option
 
 
+def test_synthetic_data_that_were_to_be_drawn_are_told_once_to_be_0(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("workbench.ipu.config._told._told", set())
+    for value, number in (("random", 0), ("random", 0), ("-2.5", -2.5), ("", 0)):
+        monkeypatch.setenv("TF_POPLAR_FLAGS", f"--use_synthetic_data --synthetic_data_initializer={value}")
+        assert flags().synthetic_value == number
+    (told,) = caplog.messages
+    assert told.endswith("--synthetic_data_initializer=random: nothing is drawn here, synthetic data are 0")
+    for value in ("rnadom", "nan"):  # was 0 in silence
+        monkeypatch.setenv("TF_POPLAR_FLAGS", f"--use_synthetic_data --synthetic_data_initializer={value}")
+        with pytest.raises(OptionError, match=rf"--synthetic_data_initializer={value}\. Expected: a number"):
+            flags()
+
+
+def test_an_engine_option_of_the_configuration_that_nothing_does_is_told_once_with_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("workbench.ipu.config._told._told", set())
+    config = IPUConfig()
+    config.compilation_poplar_options = {"autoReport.dir": "x", "debug.instrument": "true"}
+    assert config.freeze() == config.freeze()
+    (told,) = caplog.messages
+    assert told.startswith(
+        "compilation_poplar_options has autoReport.dir, which has no effect here: did you mean 'autoRep"
+    )
+
+
 @pytest.mark.parametrize("each", [each for each in attributes() if each.type is int], ids=lambda each: each.name)
 def test_a_number_beyond_what_its_meaning_has_is_refused(each: Option) -> None:
     """In 31 bits are counts, in 63 bytes, as the SDK has them; of chips and tiles there are as many as there are."""

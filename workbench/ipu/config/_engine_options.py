@@ -19,6 +19,7 @@ REPORTS = ("autoReport.all", "autoReport.outputGraphProfile", "autoReport.output
 REPORT_FOLDER = "autoReport.directory"
 _LEVEL = "debug.computeInstrumentationLevel"
 _LEVELS = {"device": "DEVICE_PROFILE", "ipu": "IPU_PROFILE", "tile": "TILE_PROFILE", "vertex": "TILE_PROFILE"}
+ACTING = (*_OFF, *REPORTS, REPORT_FOLDER, EXCHANGE_AIM, _LEVEL)
 
 
 def engine_options() -> dict[str, Any]:
@@ -35,7 +36,7 @@ def engine_options() -> dict[str, Any]:
         raise OptionValueError(f"{VARIABLE} is not JSON: {error}", expected='{"autoReport.all": "true"}') from None
     if not isinstance(found, dict):
         raise OptionValueError(f"{VARIABLE} is {text}", expected='a JSON object such as {"autoReport.all": "true"}')
-    without_effect(VARIABLE, found, (*_OFF, *REPORTS, REPORT_FOLDER, EXCHANGE_AIM, _LEVEL))
+    without_effect(VARIABLE, found, ACTING)
     return found
 
 
@@ -60,4 +61,4 @@ def exchange_aim(compilation: Mapping[str, Any]) -> str | None:
     return str(given[EXCHANGE_AIM]) if EXCHANGE_AIM in given else None
 
 
-__all__ = ["EXCHANGE_AIM", "REPORTS", "REPORT_FOLDER", "engine_options", "exchange_aim", "execution_profile"]
+__all__ = ["ACTING", "EXCHANGE_AIM", "REPORTS", "REPORT_FOLDER", "engine_options", "exchange_aim", "execution_profile"]

@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, fields
 
 from workbench.errors import OptionValueError
-from workbench.ipu.config._told import without_effect
+from workbench.ipu.config._told import tell_once, without_effect
 
 VARIABLE = "TF_POPLAR_FLAGS"
 _SWITCH = {"": True, "true": True, "1": True, "false": False, "0": False}
+_DRAWN = ("random", "uniform", "normal")
 CATEGORIES = ("seed", "infeed", "outfeed", "hostembedding", "parameters")
 
 
@@ -32,16 +34,13 @@ class Flags:
     @property
     def synthetic_value(self) -> float:
         """What every element of synthetic data is: the number of --synthetic_data_initializer, else 0."""
-        try:
-            return float(self.synthetic_data_initializer or 0)
-        except ValueError:
-            return 0.0
+        return 0.0 if self.synthetic_data_initializer in _DRAWN else float(self.synthetic_data_initializer or 0)
 
 
 def flags() -> Flags:
     """The flags of the environment at this moment; a number that is none is an `OptionError`.
 
-    A word that is none of them changes nothing, and is told once.
+    A word that is none of them changes nothing, and is told once; so are synthetic data that were to be drawn.
     """
     given: dict[str, str] = {}
     for word in os.environ.get(VARIABLE, "").split():
@@ -66,6 +65,7 @@ def flags() -> Flags:
             "TF_POPLAR_FLAGS has --synthetic_data_initializer, but no data are synthetic",
             todo="add --use_synthetic_data or --synthetic_data_categories",
         )
+    _check_initializer(given.get("synthetic_data_initializer", ""))
     return Flags(
         use_ipu_model=_switched(given, "use_ipu_model"),
         ipu_model_tiles=int(tiles),
@@ -73,6 +73,21 @@ def flags() -> Flags:
         synthetic_data_categories=categories,
         synthetic_data_initializer=given.get("synthetic_data_initializer", ""),
     )
+
+
+def _check_initializer(value: str) -> None:
+    """A number; numbers that were to be drawn are told to be 0."""
+    if value in _DRAWN:
+        tell_once(f"{VARIABLE} has --synthetic_data_initializer={value}: nothing is drawn here, synthetic data are 0")
+        return
+    try:
+        is_number = math.isfinite(float(value or 0))
+    except ValueError:
+        is_number = False
+    if not is_number:
+        raise OptionValueError(
+            f"{VARIABLE} has --synthetic_data_initializer={value}", expected="a number: --synthetic_data_initializer=2"
+        )
 
 
 def _switched(given: dict[str, str], name: str) -> bool:

@@ -11,8 +11,9 @@ from workbench.errors import OptionError, OptionValueError
 from workbench.ipu.config import _systems
 from workbench.ipu.config._attributes import LOGGER
 from workbench.ipu.config._base import ConfigBase
-from workbench.ipu.config._engine_options import EXCHANGE_AIM, exchange_aim, execution_profile
+from workbench.ipu.config._engine_options import ACTING, EXCHANGE_AIM, exchange_aim, execution_profile
 from workbench.ipu.config._flags import CATEGORIES, flags
+from workbench.ipu.config._told import without_effect
 
 
 def on_model() -> bool:
@@ -145,6 +146,7 @@ def freeze(config: ConfigBase) -> Options:
         values["optimizations.math.fast"] = True
     values |= _model_values(config)
     values["synthetic_data"] = tuple(each for each in CATEGORIES if flags().synthetic(each))
+    without_effect("compilation_poplar_options", config.compilation_poplar_options, ACTING)
     kept = execution_profile(config.compilation_poplar_options)
     if kept is not None:
         values["profile.execution"] = kept

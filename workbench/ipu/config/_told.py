@@ -16,13 +16,17 @@ def without_effect(variable: str, given: Iterable[str], known: Iterable[str], ma
     for name in given:
         if name in acting:
             continue
-        said = f"{variable} has {mark}{name}, which has no effect here"
-        if said in _told:
-            continue
-        _told.add(said)
         close = meant(name, acting)
         listed = ", ".join(f"{mark}{each}" for each in acting)
-        LOGGER.warning("%s%s. Those that act are: %s", shown(said), close and f": {close}", listed)
+        said = f"{variable} has {mark}{name}, which has no effect here"
+        tell_once(f"{said}{close and f': {close}'}. Those that act are: {listed}")
 
 
-__all__ = ["without_effect"]
+def tell_once(said: str) -> None:
+    """Warn, unless this was said before."""
+    if said not in _told:
+        _told.add(said)
+        LOGGER.warning("%s", shown(said))
+
+
+__all__ = ["tell_once", "without_effect"]
