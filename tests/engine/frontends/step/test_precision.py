@@ -383,3 +383,21 @@ def test_layers_that_write_their_variables_type_are_copied() -> None:
     variables = wb.profile(model, batch_size=2, mode="inference", precision="mixed_float16").variables
     assert set(variables.loc[variables["kind"] == "parameter", "dtype"]) == {"float32"}, variables
     assert "float16" in set(variables.loc[variables["kind"] == "activation", "dtype"])
+
+
+def test_the_scaling_that_keras_puts_around_an_optimizer_is_said_where_it_is_and_only_there() -> None:
+    def said(compiled: Any = "sgd", precision: str = "mixed_float16", **given: Any) -> list[str]:
+        model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+        model.compile(compiled, "mse")
+        profile = wb.profile(model, batch_size=2, precision=precision, **given)
+        scaled = any("branches:" in each for each in profile.assumptions)  # an update that depends on the scaled loss
+        found = [each for each in profile.assumptions if each.startswith("optimizer: ")]
+        assert scaled or not found
+        return found
+
+    (sentence,) = said()
+    assert sentence.startswith("optimizer: in the LossScaleOptimizer that Keras puts around that of a mixed_float16")
+    assert not said(mode="inference")
+    assert not said(precision="float16")
+    assert not said(keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1)))  # the model's own
+    assert not said(optimizer=keras.optimizers.SGD(0.1))

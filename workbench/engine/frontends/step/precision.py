@@ -45,8 +45,8 @@ def in_precision(model: Any, precision: str, *, scaled: bool = True) -> tuple[An
             todo=f"build it under keras.config.set_dtype_policy({precision!r}) and leave precision= out",
         ) from error
     said = [f"precision: run trains a {precision} copy of {model.name!r}, not the model itself"] if changed else []
-    if changed and not scaled and _is_wrapped(model, copied):
-        said.append(UNSCALED)
+    if changed and _is_wrapped(model, copied):
+        said.append(SCALED if scaled else UNSCALED)
     return copied, (*said, *_own_policies(copied, precision))
 
 
@@ -221,9 +221,14 @@ def _carry_over(model: Any, copied: Any) -> None:
         held.assign(value.value)
 
 
+_FORGOTTEN = "; whether the model was compiled with auto_scale_loss=False Keras does not remember"
+SCALED = (
+    "optimizer: in the LossScaleOptimizer that Keras puts around that of a mixed_float16 model, for optimizer= says "
+    f"nothing else{_FORGOTTEN}"
+)
 UNSCALED = (
     "optimizer: without the LossScaleOptimizer that Keras puts around that of a mixed_float16 model, which ties the "
-    "updates of stages together; whether the model was compiled with auto_scale_loss=False Keras does not remember"
+    f"updates of stages together{_FORGOTTEN}"
 )
 
 

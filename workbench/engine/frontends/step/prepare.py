@@ -32,6 +32,7 @@ from workbench.engine.frontends.step.losses import (
     fresh_optimizer,
     steps_of_update,
 )
+from workbench.engine.frontends.step.precision import SCALED, UNSCALED
 from workbench.engine.frontends.step.targets import target_specs, with_targets
 from workbench.engine.frontends.step.training import TracedStep, Variables
 from workbench.engine.frontends.step.without_loss import OF_INPUTS, OWN_LOSS, adds_losses, measures_targets
@@ -252,8 +253,15 @@ def prepare(
         inputs=(*described, *data),
         recipe=recipe,
         structure=built.structure,
-        assumptions=(*built.assumptions, *(recipe.assumptions if recipe else ())),
+        assumptions=_assumed(built, recipe, its_own=optimizer is None),
     )
+
+
+def _assumed(built: Built, recipe: Recipe | None, *, its_own: bool) -> tuple[str, ...]:
+    """What was assumed; of the optimizer of a copy in another precision only where the step is trained by `its_own`."""
+    if recipe is None or not its_own:
+        built = replace(built, assumptions=tuple(each for each in built.assumptions if each not in (SCALED, UNSCALED)))
+    return (*built.assumptions, *(recipe.assumptions if recipe else ()))
 
 
 def new_step(prepared: ModelToTrace) -> TracedStep:
