@@ -264,3 +264,87 @@ def test_fit_refuses_what_an_ipu_has_no_numbers_of_by_name(given: dict[str, Any]
         with pytest.raises(InputError) as error:
             model.fit(**{"x": np.ones((32, 6)), "y": np.ones((32, 3)), "verbose": 0, **given})
     assert str(error.value).startswith(told)
+
+
+def _model() -> Any:
+    model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(3)])
+    model.compile("sgd", "mse")
+    return model
+
+
+_DATA = "arrays, a tf.data dataset or a keras.utils.PyDataset."
+_SHARE = "a share of the samples: a number from 0 up to below 1."
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"x": "a"}, f"x is 'a'. Expected: {_DATA}"),
+        ({"x": [[1.0]]}, f"x is [[1.0]]. Expected: {_DATA} To mend it: write np.asarray(x)."),
+        ({"x": np.float32(3)}, "x is np.float32(3.0), a single number. Expected: an array of samples."),
+        ({"x": np.ones((32, 7))}, "a sample of x has shape (7,). Expected: shape (6,), as the model "),
+        ({"y": "a"}, "y is 'a'. Expected: an array of samples."),
+        ({"y": np.ones((16, 3))}, "samples differ in number: x has 32, y has 16. Expected: as many of each."),
+        ({"y": np.ones((32, 4))}, "a sample of y has shape (4,), and its loss 'mse' cannot take it: "),
+        ({"y": None}, "y is missing, and the model "),
+        ({"sample_weight": np.ones(8)}, "samples differ in number: x has 32, y has 32, sample_weight has 8."),
+        ({"validation_data": (np.ones((32, 6)), "a")}, "y of validation_data is 'a'. Expected: an array of samples."),
+        ({"validation_split": "a"}, f"validation_split is 'a'. Expected: {_SHARE}"),
+        ({"validation_split": 1}, f"validation_split is 1. Expected: {_SHARE}"),
+        ({"validation_split": float("nan")}, f"validation_split is nan. Expected: {_SHARE}"),
+        ({"validation_split": 0.99}, "validation_split is 0.99, and x has 32 samples. Expected: a share that leaves "),
+        ({"callbacks": ["a"]}, "callbacks holds 'a'. Expected: a keras.callbacks.Callback, or a list of them."),
+        ({"callbacks": [keras.callbacks.History]}, "callbacks holds <class "),
+        ({"class_weight": [1, 2]}, "class_weight is [1, 2]. Expected: a dictionary such as {0: 1.0, 1: 2.5}."),
+        ({"class_weight": {"a": 1}}, "class_weight has the class 'a'. Expected: the number of a class"),  # was ignored
+        ({"class_weight": {0: "a"}}, "class_weight of the class 0 is 'a'. Expected: a finite number such as 2.5."),
+        ({"class_weight": {0: 2}, "y": None}, "class_weight was given for data without targets."),
+        ({"class_weight": {0: 2}, "sample_weight": np.ones(32)}, "class_weight was given beside sample_weight."),
+    ],
+)
+def test_fit_says_by_name_what_it_cannot_take(given: dict[str, Any], told: str) -> None:
+    with IPUStrategy().scope(), pytest.raises(InputError) as error:
+        _model().fit(**{"x": np.ones((32, 6)), "y": np.ones((32, 3)), "verbose": 0, **given})
+    assert str(error.value).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "told"),
+    [
+        ("evaluate", {"x": np.ones((32, 6))}, "y is missing, and the model "),
+        ("evaluate", {"x": np.ones((32, 6)), "y": np.ones((4, 3))}, "samples differ in number: x has 32, y has 4."),
+        ("evaluate", {"x": "a", "y": "a"}, "x is 'a'."),
+        ("evaluate", {"x": np.ones((32, 6)), "y": np.ones((32, 3)), "callbacks": 3}, "callbacks holds 3."),
+        ("predict", {"x": np.ones((32, 7))}, "a sample of x has shape (7,). Expected: shape (6,), as the model "),
+        ("predict", {"x": 3}, "x is 3."),
+        ("predict", {"x": np.ones((32, 6)), "callbacks": "a"}, "callbacks holds 'a'."),
+    ],
+)
+def test_evaluate_and_predict_say_by_name_what_they_cannot_take(call: str, given: dict[str, Any], told: str) -> None:
+    with IPUStrategy().scope(), pytest.raises(InputError) as error:
+        getattr(_model(), call)(**given, verbose=0)
+    assert str(error.value).startswith(told)
+
+
+def test_a_batch_of_a_dataset_that_does_not_fit_the_model_is_told_by_its_shape() -> None:
+    dataset = tf.data.Dataset.from_tensor_slices((np.ones((32, 7), "f"), np.ones((32, 3), "f")))
+    with IPUStrategy().scope(), pytest.raises(InputError, match=r"a sample of x has shape \(7,\)"):
+        _model().fit(dataset.batch(32, drop_remainder=True), verbose=0)
+
+
+def test_what_keras_takes_is_taken_as_before() -> None:
+    """Weights by NumPy's numbers of classes; a callback that is Keras' by its methods alone; targets of one column."""
+    heard: list[str] = []
+
+    class Alone:
+        def __getattr__(self, name: str) -> Any:
+            if not name.startswith(("on_", "set_")):
+                raise AttributeError(name)
+            return lambda *given, **more: heard.append(name)
+
+    with IPUStrategy().scope():
+        model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        weights = {np.int64(0): 2.0, 1.0: np.float32(1)}
+        model.fit(np.ones((32, 6, 1)), np.ones(32), verbose=0, class_weight=weights, callbacks=[Alone()])
+    assert "on_epoch_end" in heard

@@ -281,6 +281,7 @@ def unseeded_draws(generator: Any) -> Iterator[None]:
 
 # What Keras' training loop reads data by; a subclass is taken by `fit` as it is.
 KerasDataAdapter = DataAdapter
+keras_slices = array_slicing.can_slice_array  # whether it reads a value as an array, None too
 FunctionalModel = Functional  # what `keras.Model(inputs, outputs)` makes
 
 

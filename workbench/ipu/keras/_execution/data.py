@@ -21,6 +21,7 @@ from workbench.engine.frontends.describe.checks import check_dtype
 from workbench.engine.frontends.trace.jaxpr import KerasDataAdapter, keras_adapter
 from workbench.errors import InputError
 from workbench.ipu._feeds import FeedError, types_of
+from workbench.ipu.keras._execution.given import check_data, is_arrays
 from workbench.tf.data import Dataset
 from workbench.tf.data._of_keras import OfDataset, known, nothing_besides
 
@@ -36,13 +37,6 @@ def _narrow(value: Any) -> Any:
     if kind is None:
         check_dtype("an array of the data", array.dtype)  # of complex numbers Keras would drop a part
     return array if kind is None else np.asarray(array, kind)
-
-
-def _check_arrays(name: str, given: Any) -> None:
-    """NumPy's arrays have types that an IPU has, before Keras reads them: it names neither the array nor the way."""
-    for each in jax.tree_util.tree_leaves(given):
-        if isinstance(each, np.ndarray) and str(each.dtype) not in NARROWED:
-            check_dtype(name, each.dtype)
 
 
 class Batches(KerasDataAdapter):  # type: ignore[misc]
@@ -108,8 +102,9 @@ def batches(
     batch_size: int | None = None,
     steps: int | None = None,
     shuffle: bool = False,
+    of: str = "",
 ) -> Batches:
-    """The adapter of some data.
+    """The adapter of some data, which errors call x, y and sample_weight, and what they are `of` behind that.
 
     Errors: `InputError` for a generator, a partial batch, shapes that are not known, a `batch_size` that is none.
     """
@@ -129,8 +124,9 @@ def batches(
             last = "may be smaller than the others" if x.short is None else f"has {x.short} samples, fewer than others"
             raise _short(f"a batch of the dataset {last}", "write .batch(..., drop_remainder=True)")
         return Batches(OfDataset(x, class_weight), known(x))
-    for name, given in (("x", x), ("y", y), ("sample_weight", sample_weight)):
-        _check_arrays(name, given)
+    check_data({f"x{of}": x, f"y{of}": y, f"sample_weight{of}": sample_weight})
+    if class_weight is not None and y is None and is_arrays(x):
+        raise InputError("class_weight was given for data without targets", todo="give y, or leave class_weight out")
     inner = keras_adapter(
         x, y, sample_weight, batch_size=batch_size, steps=steps, shuffle=shuffle, class_weight=class_weight
     )

@@ -22,6 +22,7 @@ from workbench.ipu.config import current_options
 from workbench.ipu.config._flags import flags
 from workbench.ipu.config.config import in_force
 from workbench.ipu.keras._execution.data import on_device
+from workbench.ipu.keras._execution.given import explained
 from workbench.ipu.keras._execution.on_host import on_host
 from workbench.ipu.keras._execution.pipelined import Held, PipelinedProgram
 from workbench.ipu.keras._execution.program import ExecutionProgram, Feed, described_variables
@@ -118,7 +119,8 @@ class Execution:
         options = current_options()
         key = (*_kinds((state, element)), count, options, flags(), in_force() is not None)
         if key not in self._compiled:
-            self._compiled[key] = self._compile(state, element, count, options)
+            with explained(self.model, [element]):
+                self._compiled[key] = self._compile(state, element, count, options)
         return self._compiled[key]
 
     def _compile(self, state: State, element: Any, count: int, options: Any) -> Compiled:

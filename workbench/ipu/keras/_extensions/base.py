@@ -21,6 +21,13 @@ from workbench.engine.frontends.trace.jaxpr import FunctionalModel
 from workbench.engine.frontends.trace.jaxpr import validation_split as split_off
 from workbench.errors import InputError
 from workbench.ipu.keras._execution.data import Batches, batches, check_steps
+from workbench.ipu.keras._execution.given import (
+    check_callbacks,
+    check_class_weight,
+    check_share,
+    check_splits,
+    explained,
+)
 from workbench.ipu.keras._execution.polling import PolledCallbacks
 from workbench.ipu.keras._execution.run import Execution
 from workbench.ipu.keras._extensions.assignment import StageError
@@ -258,14 +265,19 @@ class ModelExtension(PipelinedExtension):
 
         Errors besides Keras': `InputError` for data an IPU cannot be given: a generator, a smaller last batch, no
         number of steps for a dataset without end, a number that `steps_per_execution` does not divide, sizes of batches
-        and counts of epochs that are none, complex numbers and other arrays that an IPU does not have.
+        and counts of epochs that are none, complex numbers and other arrays that an IPU does not have, arrays that do
+        not fit each other or the model, callbacks and weights of classes that are none.
         """
         _given("fit", x)
         count("epochs", epochs, least=0)
         count("initial_epoch", initial_epoch, least=0)
         if validation_batch_size is not None:
             count("validation_batch_size", validation_batch_size)
+        check_callbacks(callbacks)
+        check_class_weight(class_weight, y, sample_weight)
+        check_share(validation_split)
         if validation_split and validation_data is None:
+            check_splits(x, y, sample_weight, validation_split)
             (x, y, sample_weight), validation_data = split_off((x, y, sample_weight), validation_split)
         data = batches(
             x,
@@ -297,7 +309,7 @@ class ModelExtension(PipelinedExtension):
 
     def _validation(self, given: Any, batch_size: int | None, steps: int | None) -> Batches:
         x, y, weight = keras.utils.unpack_x_y_sample_weight(given)
-        data = batches(x, y=y, sample_weight=weight, batch_size=batch_size, steps=steps)
+        data = batches(x, y=y, sample_weight=weight, batch_size=batch_size, steps=steps, of=" of validation_data")
         self._check_divides(check_steps(data, steps), "validation_steps")
         return data
 
@@ -315,6 +327,7 @@ class ModelExtension(PipelinedExtension):
     ) -> Any:
         """Evaluate as `keras.Model.evaluate` does, on the IPU; errors as of `fit`."""
         _given("evaluate", x)
+        check_callbacks(callbacks)
         data = batches(x, y=y, sample_weight=sample_weight, batch_size=batch_size, steps=steps)
         found = check_steps(data, steps)
         told = {"epochs": 1, "steps": found, "verbose": verbose}
@@ -333,6 +346,7 @@ class ModelExtension(PipelinedExtension):
     ) -> Any:
         """Predict as `keras.Model.predict` does, on the IPU; errors as of `fit`."""
         _given("predict", x)
+        check_callbacks(callbacks)
         data = batches(x, batch_size=batch_size, steps=steps)
         found = check_steps(data, steps)
         told = {"epochs": 1, "steps": found, "verbose": verbose}
@@ -389,6 +403,18 @@ class ModelExtension(PipelinedExtension):
                 expected="a whole number of executions",
                 todo=f"compile it with a divisor of {steps}, or set {what}={steps // each * each}",
             )
+
+    def _symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
+        """Keras traces the model with the first batch here, if it has to; what does not fit is told by name."""
+        seen = [] if data_batch is None else [data_batch]
+
+        def first() -> Iterator[Any]:
+            for _, _, given in iterator:
+                seen.append(given[0] if isinstance(given, list | tuple) else next(given))
+                yield 0, 0, seen
+
+        with explained(self, seen):
+            self._keras._symbolic_build(iterator=first(), data_batch=data_batch)
 
     def _get_metrics_result_or_logs(self, logs: Any) -> Any:
         """What an epoch reports: what left the outfeed last, where replicas have metrics of their own."""
