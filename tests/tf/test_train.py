@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from workbench import tf
+from workbench.errors import InputError
 
 
 def stepped(optimizer: Any, steps: int = 3, start: float = 2.0) -> list[float]:
@@ -201,3 +202,16 @@ class Doubled(tf.train.Optimizer):
 
 def test_an_optimizer_may_wrap_another() -> None:
     assert stepped(Doubled(tf.train.GradientDescentOptimizer(0.125))) == [1.0, 0.5, 0.25]  # as a rate of 0.25
+
+
+def test_functions_and_sizes_that_no_dataset_can_use_are_refused_where_they_are_given() -> None:
+    data = tf.data.Dataset.from_tensor_slices((np.arange(3), np.arange(3)))
+    with pytest.raises(InputError, match=f"batch_size is {10**30}"):
+        data.batch(10**30)
+    for call, name in ((data.map, "map_func"), (data.filter, "predicate")):
+        with pytest.raises(InputError, match=f"{name} is <function .*which takes no element"):
+            call(lambda: 1)  # came as Python's own TypeError out of a pass, in fit
+        with pytest.raises(InputError, match=f"{name}: too many positional arguments.*arguments of {name}.x."):
+            next(iter(call(lambda x: x)))
+    assert [int(x) for x in data.map(max)] == [0, 1, 2]  # a function that does not say what it takes
+    assert [int(x) for x in data.map(lambda *parts: sum(parts))] == [0, 2, 4]

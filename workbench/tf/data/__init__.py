@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import inspect
 import itertools
 import secrets
 from collections.abc import Callable, Iterable, Iterator
@@ -204,20 +205,24 @@ class Dataset:
         self, map_func: Callable[..., Any], num_parallel_calls: int | None = None, deterministic: bool | None = None
     ) -> Dataset:
         """Each element through a function; a tuple is its arguments. One call at a time, in order: the other arguments
-        change nothing. What it returns in a list is a tuple, as in TensorFlow."""
+        change nothing. What it returns in a list is a tuple, as in TensorFlow.
+
+        Errors: `InputError` for a function that takes no element, and in a pass for one of other arguments."""
         _check_calls(num_parallel_calls)
+        call = _of_elements("map_func", map_func)
 
         def apply(element: Any) -> Any:
-            made = map_func(*element) if isinstance(element, tuple) else map_func(element)
+            made = call(element)
             return jax.tree_util.tree_map(_mapped, tuple(made) if isinstance(made, list) else made, is_leaf=_is_list)
 
         return dataclasses.replace(self, begin=lambda: map(apply, iter(self)))
 
     def filter(self, predicate: Callable[..., Any]) -> Dataset:
-        """Elements a function is true of."""
+        """Elements a function is true of; errors as of `map`."""
+        call = _of_elements("predicate", predicate)
         return dataclasses.replace(
             self,
-            begin=lambda: (each for each in self if bool(predicate(*(each if isinstance(each, tuple) else [each])))),
+            begin=lambda: (each for each in self if bool(call(each))),
             elements=UNKNOWN_CARDINALITY,
         )
 
@@ -393,6 +398,31 @@ def _check_calls(num_parallel_calls: int | None) -> None:
     """As many calls at a time as are allowed, `AUTOTUNE`, or None for one."""
     if num_parallel_calls is not None and num_parallel_calls != AUTOTUNE:
         whole("num_parallel_calls", num_parallel_calls, most=MOST_EXACT)
+
+
+def _of_elements(name: str, function: Callable[..., Any]) -> Callable[[Any], Any]:
+    """The function of an element, whose arguments are the parts of a tuple; they are held against what it takes once,
+    for that takes longer than most functions."""
+    try:
+        taken = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # one that does not say what it takes
+        taken = None
+    if taken is not None and not any(each.kind not in (each.KEYWORD_ONLY, each.VAR_KEYWORD) for each in taken):
+        raise InputError(
+            f"{name} is {short(function)}, which takes no element",
+            expected="a function of an element, or of the parts of one that is a tuple",
+            todo=f"write {name}=lambda x: ...",
+        )
+    held: set[int] = set()
+
+    def call(element: Any) -> Any:
+        parts = element if isinstance(element, tuple) else (element,)
+        if len(parts) in held:
+            return function(*parts)
+        held.add(len(parts))
+        return called(name, function, *parts)
+
+    return call
 
 
 def _arrays(tensors: Any) -> Any:
