@@ -232,11 +232,6 @@ CASES: dict[str, Bad] = {
     "a fn that is no tf.function": Bad(
         names=r"'scaled' is no tf\.function", done=lambda twins, model: twins.strategy.run(scaled, (np.float32(3),))
     ),
-    "float64 inputs": Bad(
-        names="argument .* is float64",
-        kind=TypeError,
-        done=lambda twins, model: twins.strategy.run(tf.function(scaled), (np.float64(3),)),
-    ),
     "an option that an old class does not have": Bad(
         names="'validation_split'", kind=UnsupportedError, done=old_with_validation
     ),

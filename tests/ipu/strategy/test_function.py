@@ -150,6 +150,14 @@ def test_gradients_are_summed_over_replicas_and_each_takes_batches_in_turn() -> 
     assert float(variable.numpy()[0]) == 1 - 11 - 1100
 
 
+def test_float64_runs_in_float32_as_in_a_call_of_the_function(twins: Twins) -> None:
+    """Refused before, where NumPy's own numbers are float64 and `fit` and a call of the function cast them."""
+    run = tf.function(lambda x: x * 3 + np.float64(1) / 3)
+    for made in (twins.strategy.run(run, (np.array([0.1]),)), run(np.array([0.1]))):
+        assert str(made.dtype) == "float32"
+        np.testing.assert_array_equal(made.numpy(), np.float32(0.1) * np.float32(3) + np.float32(1 / 3))
+
+
 def test_what_a_strategy_refuses_to_run(twins: Twins) -> None:
     strategy, run = twins.strategy, tf.function(lambda x: x + 1.0)
 
@@ -158,8 +166,6 @@ def test_what_a_strategy_refuses_to_run(twins: Twins) -> None:
 
     with pytest.raises(ValueError, match=r"'plain' is no tf\.function.*write @tf\.function above it"):
         strategy.experimental_run_v2(plain, (np.float32(1),))
-    with pytest.raises(TypeError, match="float64"):
-        strategy.run(run, (np.ones(3),))
     with pytest.raises(TypeError, match="argument x of <lambda> is a generator"):
         strategy.run(run, ((each for each in [1.0]),))
     with pytest.raises(ValueError, match="jit_compile is False for <lambda>, which runs on /device:IPU:0"):

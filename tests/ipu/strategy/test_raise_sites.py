@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 import pytest
 
 from tests.ipu.strategy.twins import Subclassed, Twins, configure, four_layers, functional, in_scopes, sequential
@@ -146,13 +145,6 @@ def outside(twins: Twins) -> None:
         pass
 
 
-def same(value: Any) -> Any:
-    return value
-
-
-same.is_tf_function = True  # type: ignore[attr-defined]
-
-
 def skipped(twins: Twins) -> Any:
     return calls(twins, lambda assignment: [at(place, 2)(assignment) for place in (2, 3)][-1])
 
@@ -165,7 +157,6 @@ def too_few(twins: Twins) -> Any:
 
 CASES: Mapping[str, tuple[str, Callable[[Twins], Any]]] = {
     "run of a plain function": (r"'len' is no tf\.function", lambda twins: twins.strategy.run(len, ([],))),
-    "run of float64": ("is float64", lambda twins: twins.strategy.run(same, (np.float64(3),))),
     "reduce by another operation": ("reduce_op is 'MAX'", lambda twins: twins.strategy.reduce("MAX", 3.0)),
     "an optimizer's own minimize": (
         "OwnMinimize, has a minimize of its own",
