@@ -27,6 +27,7 @@ BY_NAME: Mapping[str, Callable[[], Any]] = {
     "cycles_to": lambda: 100,
     "text": lambda: "first",
     "kind": lambda: "cycles",
+    "kind_of_number": lambda: "memory",
     # of operations
     **dict.fromkeys(("x", "y", "a", "b", "input", "input_tensor", "features", "logits"), things.square),
     "shape": lambda: [2, 3],

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from workbench.base.checked import called, checked_methods
 from workbench.base.collection import paused_collection
 from workbench.base.registry import faces
-from workbench.base.text import markup, shown
-from workbench.errors import WorkbenchError
+from workbench.base.text import markup, meant, short, shown
+from workbench.errors import InputError, WorkbenchError
 from workbench.profiler.fidelity import KINDS, NOT_KNOWN, TypicalError, error_of
 
 if TYPE_CHECKING:
@@ -58,10 +58,17 @@ class Report:
         text = f"{shown(self.sentence)}\n\n{text_table(self.to_pandas())}".rstrip()
         return "\n".join([text, *self.errors])
 
-    def known_error(self, kind: str) -> TypicalError | None:
-        """How far published numbers of a kind are from modelled ones; None where that is not known."""
-        profile = self.told_of
-        return None if profile is None else error_of(profile.meta.get("typical_errors", {}), kind)
+    def known_error(self, kind_of_number: str) -> TypicalError | None:
+        """How far published numbers of a kind are from modelled ones; None where that is not known.
+
+        Errors: `InputError` for no kind of `fidelity.KINDS`, nor of those that the profile knows besides.
+        """
+        told = {} if self.told_of is None else self.told_of.meta.get("typical_errors", {})
+        known = list(dict.fromkeys((*KINDS, *told)))
+        if not isinstance(kind_of_number, str) or kind_of_number not in known:
+            problem, expected = f"kind_of_number is {short(kind_of_number)}", f"one of: {', '.join(known)}"
+            raise InputError(problem, expected=expected, todo=meant(kind_of_number, known))
+        return error_of(told, kind_of_number)
 
     @property
     def told_of(self) -> Any:

@@ -13,7 +13,8 @@ import pytest
 import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from workbench.base.text import markup
-from workbench.profiler.fidelity import KINDS, TypicalError
+from workbench.errors import InputError
+from workbench.profiler.fidelity import KINDS, TypicalError, error_of
 from workbench.profiler.profile import Profile, with_meta
 from workbench.profiler.reports.pipeline import largest_text, slowest_text
 
@@ -167,6 +168,13 @@ def test_modelled_numbers_are_called_modelled_with_their_typical_error(name: str
     ]
     assert report.kinds
     assert all(markup(line) in report._repr_mimebundle_()["text/html"] for line in report.errors)
+
+
+def test_a_kind_of_number_that_nobody_knows_is_refused_with_the_nearest() -> None:
+    report = handmade_profile().memory
+    assert str(report.known_error("vertex_code")) == str(error_of(report.profile.meta["typical_errors"], "vertex_code"))
+    with pytest.raises(InputError, match="did you mean 'memory'"):
+        report.known_error("memry")
 
 
 def test_what_a_report_names_can_be_taken_apart() -> None:
