@@ -57,12 +57,12 @@ def test_the_tile_map_of_a_page_walks_the_frames_that_it_holds(chromium: Browser
     plan = view(page, "Tile map")
     plan.get_by_label("colour").select_option("step_live")
     said = plan.locator(".wb-said")
-    expect(said).to_contain_text(f"place {report.position + 1} of {len(report.steps)}")
+    expect(said).to_contain_text(f"place {report.position} of {len(report.steps)}")
     canvas = plan.locator("canvas.wb-canvas")
     canvas.focus()
     for _ in range(len(report.steps)):
         canvas.press(",")
-    expect(said).to_contain_text("place 1 of ")
+    expect(said).to_contain_text("place 0 of ")
     plan.get_by_text("Data table").click()
     cells = [row.split("\t") for row in plan.locator(".wb-data tbody tr").all_inner_texts()]
     drawn = {int(row[0]): int(row[1].replace(",", "")) for row in cells}

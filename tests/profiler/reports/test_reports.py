@@ -581,7 +581,7 @@ def test_one_is_said_of_one_and_thousands_are_grouped() -> None:
     last = int(many.steps["id"].max())
     assert last >= 1_000
     assert many.tile_map.of("cycles", last).sentence.startswith(f"Modelled tile map of IPU 0, cycles of {last:,}: ")
-    assert f"place {last + 1:,} of {last + 1:,}: " in many.playback.of(position=last).sentence
+    assert f"place {last:,} of {last + 1:,}: " in many.playback.of(position=last).sentence
     assert many.xray.of(ipu=0, tile=1_471).sentence.startswith("Modelled addresses of tile 1,471 of IPU 0: ")
     one = large_profile(ipus=1, tiles=1, steps=120)
     assert "1 of 1 tile, from " in one.tile_map.sentence

@@ -171,7 +171,7 @@ class Playback(Report):
             "exchange": f"{bytes_text(told['sent_bytes'])} are sent and {bytes_text(told['received_bytes'])} received",
         }.get(told["cause"], CAUSE_WORDS[told["cause"]])
         return (
-            f"Modelled playback of IPU {self.ipu}, place {told['position'] + 1:,} of {told['positions']:,}: "
+            f"Modelled playback of IPU {self.ipu}, place {told['position']:,} of {told['positions']:,}: "
             f"{told['name']}, {does}, {cycles_text(told['cycles'])}; {bytes_text(told['live_bytes'])} live"
         )
 

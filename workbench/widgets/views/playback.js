@@ -69,7 +69,7 @@ function tell(view) {
   const {data, columns, ui, now, parts} = view;
   if (!columns.step.length) return;
   const cause = causeOf(view, now), tile = tileOf(view), rows = [
-    ["step", `${wholeText(columns.step[now])}, at place ${wholeText(now + 1)} of ${wholeText(columns.step.length)}`],
+    ["step", `${wholeText(columns.step[now])}, at place ${wholeText(now)} of ${wholeText(columns.step.length)}`],
     ["layer", data.layers[columns.layer[now]] || "none"],
     ["kind", data.causes[columns.cause[now]].label],
     ["takes", cyclesText(columns.cycles[now])],
@@ -81,12 +81,12 @@ function tell(view) {
     ...(tile >= 0 && parts ? [[`tile ${wholeText(tile)}`, `${bytesText(parts.live[tile])} live`], ["it computes", cyclesText(parts.compute[tile])], ["it sends", `${wholeText(parts.sent[tile])} bytes`], ["it receives", `${wholeText(parts.received[tile])} bytes`]] : []),
   ];
   const does = {compute: `${thingsText(columns.computing_tiles[now], "tile")} compute${columns.computing_tiles[now] === 1 ? "s" : ""}`, exchange: `${bytesText(columns.sent_bytes[now])} are sent and ${bytesText(columns.received_bytes[now])} received`}[cause] ?? data.causes[columns.cause[now]].label;
-  ui.say(`Modelled playback of IPU ${data.ipu}, place ${wholeText(now + 1)} of ${wholeText(columns.step.length)}: ${nameOf(view, now)}, ${does}, ${cyclesText(columns.cycles[now])}; ${bytesText(columns.live_bytes[now])} live`);
+  ui.say(`Modelled playback of IPU ${data.ipu}, place ${wholeText(now)} of ${wholeText(columns.step.length)}: ${nameOf(view, now)}, ${does}, ${cyclesText(columns.cycles[now])}; ${bytesText(columns.live_bytes[now])} live`);
   ui.panel.replaceChildren(h("h4", {text: nameOf(view, now)}), h("table", {class: "wb-table"}, h("tbody", {}, ...rows.map(([what, text]) => h("tr", {}, h("th", {scope: "row", text: what}), h("td", {class: "wb-words", text}))))),
     h("p", {text: "Space plays and pauses; , and . step back and on; the arrows choose a tile."}));
   view.range.value = String(now);
   view.range.setAttribute("aria-valuetext", `place ${wholeText(now)}: ${nameOf(view, now)}, ${data.causes[columns.cause[now]].label}`);
-  view.count.textContent = `place ${wholeText(now + 1)} of ${wholeText(columns.step.length)}`;
+  view.count.textContent = `place ${wholeText(now)} of ${wholeText(columns.step.length)}`;
 }
 
 function goTo(view, to, by = 0) {
