@@ -79,7 +79,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "text"), MISTAKES, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("arguments", "text"), MISTAKES, ids=[text for _, text in MISTAKES])
 def test_a_mistake_is_named_with_what_would_be_right(arguments: dict[str, Any], text: str) -> None:
     with pytest.raises(WorkbenchError) as caught:
         wb.profile(model(), **{"target": TARGET, "batch_size": 4, "mode": "training", **arguments})
