@@ -43,6 +43,12 @@ def number(text: str) -> float:
     return float(text.translate(str.maketrans({"−": "-", "±": "", "+": "", ",": ""})))
 
 
+def change_bytes(page: Page) -> float:
+    """The change beside the picture, to the byte: in brackets where what stands before them is rounded."""
+    short, _, exact = page.locator(".wb-change").inner_text().removesuffix(")").partition("(")
+    return number((exact or short).strip().removesuffix(" B"))
+
+
 def rows(page: Page, name: str) -> list[list[str]]:
     page.locator(".wb-listed select").first.select_option(name)
     return rows_in_sight(page)
@@ -92,8 +98,7 @@ def test_pictures_by_keys_say_the_change_of_a_tile(page: Page, reports: tuple[Co
             page.keyboard.press("ArrowLeft")
         for tile in range(3):
             assert page.locator(".wb-side h4").first.inner_text() == f"Tile {tile:,} of IPU {ipu}"
-            said = page.locator(".wb-change").inner_text().partition("(")[2].removesuffix(" B)")
-            assert number(said) == sign * (sizes[1][tile] - sizes[0][tile])
+            assert change_bytes(page) == sign * (sizes[1][tile] - sizes[0][tile])
             page.keyboard.press("ArrowDown")
         page.keyboard.press("s")
 
@@ -115,7 +120,7 @@ def test_curves_and_tables_say_the_change_of_every_place_and_tile(
             page.keyboard.press("ArrowLeft")
         for place in range(length):
             assert page.locator(".wb-side h4").first.inner_text() == f"Place {place} of IPU {ipu}"
-            said = number(page.locator(".wb-change").inner_text().partition("(")[2].removesuffix(" B)"))
+            said = change_bytes(page)
             # Of programs of two lengths as far on their way.
             before, after = (int(curve[int((place + 0.5) * len(curve) / length)]) for curve in curves)
             assert said == after - before
