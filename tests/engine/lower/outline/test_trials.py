@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -72,6 +73,15 @@ def test_what_lies_otherwise_is_tried_anew(monkeypatch: pytest.MonkeyPatch) -> N
     _, same = trials.of(asked.replace(options={"matmuls.clear_pass_type": True}), like=first)
     _, moved = trials.of(asked.replace(options={PROPORTION: 0.004}), like=first)
     assert moved > same
+
+
+def test_what_was_refused_for_one_machine_is_tried_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    trials, asked = Trials(monkeypatch), equal_layers()
+    first = compile_request(asked)
+    code = replace(asked.target.code, control_bytes_per_run=asked.target.code.control_bytes_per_run + 4)
+    other = asked.replace(target=asked.target.replace(code=code))
+    after = trials.of(other, like=first)
+    assert after == trials.of(other)  # as a fresh compile
 
 
 def test_the_bounds_hold_wherever_they_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:

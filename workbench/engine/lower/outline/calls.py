@@ -171,7 +171,8 @@ class SharedRuns:
 
 
 def _told(shared: RunClass, run: Run, lowering: Lowering, calls: int) -> tuple[object, ...] | None:
-    """What a trial follows from, options apart, as what can be shared follows from types, layouts and attributes alone;
+    """What a trial follows from, options apart: the target, and types, layouts and attributes, as all that can be shared.
+
     None where more may come to it: what is inside a region, variables off the chip, results with places of their own.
     """
     whole = all(node.op not in INLINE or ops.family_of(node).pointwise for node in run.nodes)
@@ -188,7 +189,7 @@ def _told(shared: RunClass, run: Run, lowering: Lowering, calls: int) -> tuple[o
     )
     wished = tuple((lowering.wish(value), value in lowering.summed_halves) for value in run.values)
     lie = tuple(tensor.mapping for tensor in operands)
-    return (shared, calls, lie, common, wished, lowering.next_tile.get(lowering.emit.ipu, 0))
+    return (lowering.emit.target, shared, calls, lie, common, wished, lowering.next_tile.get(lowering.emit.ipu, 0))
 
 
 Verdict: TypeAlias = Literal["yes", "no", "no room"]
