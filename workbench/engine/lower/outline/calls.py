@@ -171,7 +171,7 @@ class SharedRuns:
 
 
 def _told(shared: RunClass, run: Run, lowering: Lowering, calls: int) -> tuple[object, ...] | None:
-    """What a trial follows from, options apart: the target, and types, layouts and attributes, as all that can be shared.
+    """What a trial follows from, options apart: the target, and types, layouts and attributes, as all that is shared.
 
     None where more may come to it: what is inside a region, variables off the chip, results with places of their own.
     """
