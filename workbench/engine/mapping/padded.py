@@ -14,6 +14,7 @@ from workbench.engine.mapping.grid import Cuts, Grid, cuts, whole
 from workbench.engine.mapping.joined import concatenate
 from workbench.engine.mapping.types import Mapping, Shape, runs_of_elements
 from workbench.engine.mapping.views import dense, regrid, reshape, slice_
+from workbench.engine.remembered import remembered
 from workbench.errors import InputError
 
 
@@ -80,6 +81,7 @@ def _along(size: int, low: int, high: int, gap: int) -> tuple[int, int, int, int
     return start, limit, before, total - before - _span(limit - start, gap)
 
 
+@remembered(1024)
 def pad(mapping: Mapping, change: Padding, border: Mapping) -> Mapping:
     """The operand with what is added on the tiles of `border`, which has one axis: its elements in the order in which
     the axes take them, of each axis what is between, before and behind.

@@ -36,7 +36,10 @@ class Product(Family):
 
     def flops(self, node: Node, lowering: Lowering) -> int:
         """Two per multiply-accumulate; zeros of padding and dilation count nothing."""
-        return 2 * macs_of(node, lowering)
+        known: int | None = lowering.of_nodes.get(node)
+        if known is None:
+            known = lowering.of_nodes[node] = 2 * macs_of(node, lowering)
+        return known
 
     def plan_text(self, node: Node, lowering: Lowering) -> str:
         """The plan with its cost."""

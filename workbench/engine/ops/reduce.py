@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import prod
 from typing import Any
 from zlib import crc32
@@ -277,7 +276,7 @@ def _across_tiles(across: list[Reduction], held: list[Tensor], lowering: Lowerin
     _reduce_arrived(f"{label}/final", across, landed, wanted, results, lowering)
 
 
-@lru_cache(maxsize=64)
+@remembered(2048)
 def _needed(parts: Partials, results: Mapping) -> Placement:
     """`Partials.needed`, once for what is alike in all layers; `partials_of` gives them the same partials."""
     return parts.needed(results)
@@ -345,7 +344,7 @@ def _start_of(one: Reduction, number: int, stage: int) -> int:
     return crc32(repr((one.source.shape, one.node.results[0].shape, one.op, number, stage)).encode())
 
 
-@lru_cache(maxsize=64)
+@remembered(2048)
 def _fold(parts: Partials, tiles: int, start: int) -> tuple[Partials, Placement] | None:
     """The next stage of a deep reduction: partials of the partials, on tiles of their own, and what these need."""
     ahead = stages(parts.depth, True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from typing import Any
@@ -299,7 +299,7 @@ def _cheapest_of(
     best: Choice | None = None
     macs, complete = problem.macs(), bool(known)
     for in_steps in (False, True):
-        for number, variant in enumerate(variants_of(problem, target)):
+        for number, variant in _in_turn(variants_of(problem, target), known if in_steps else {}):
             below = min(limit, best.order[0]) if best else limit
             if below < ceil_div(macs, variant.method.macs_per_cycle(variant.problem.in_type) * target.tiles_per_ipu):
                 continue
@@ -313,6 +313,13 @@ def _cheapest_of(
             if found is not None and (best is None or found.order < best.order):
                 best = found
     return best
+
+
+def _in_turn(variants: Sequence[Variant], known: Mapping[int, Candidates]) -> list[tuple[int, Variant]]:
+    """Variants with their numbers, that of the lowest bound first where bounds are known: what it costs rules out most
+    cuts of the others, whose turn is after it."""
+    least = {number: int(found.cycles.min(initial=UNREACHED)) for number, found in known.items()}
+    return sorted(enumerate(variants), key=lambda each: least.get(each[0], UNREACHED))
 
 
 def _below(found: Candidates, limit: int) -> Candidates:
@@ -333,25 +340,29 @@ def _best_in_steps(once: Candidates, number: int, bound: int, below: int) -> Cho
     promising = np.flatnonzero(once.cycles * FEWER_CYCLES <= below)
     if not len(promising):
         return None
-    promising = promising[_temporary_bytes(once, promising) > bound]
     least = _floors_in_steps(once, promising)
     left = np.flatnonzero(least <= below)
     left = left[np.argsort(least[left], kind="stable")]
+    least = least[left]
     done, size = 0, FIRST_CUTS
-    while done < len(left) and least[left[done]] <= below:
-        chosen = np.sort(promising[left[done : done + size]])
-        choice = _best_of(_with_steps(once, chosen), number, bound, below)
+    while done < (end := min(done + size, int(least.searchsorted(below, side="right")))):
+        chosen = _not_at_once(once, np.sort(promising[left[done:end]]), bound)
+        choice = _best_of(_with_steps(once, chosen), number, bound, below) if len(chosen) else None
         if choice is not None and (best is None or choice.order < best.order):
             best, below = choice, min(below, choice.order[0])
-        done, size = done + size, 4 * size
+        done, size = end, 4 * size
     return best
 
 
-def _temporary_bytes(once: Candidates, chosen: IntArray) -> IntArray:
-    """Temporary bytes of some cuts at once."""
-    shares, _ = _chosen(once, chosen)
-    found = temporary_bytes(once.variant.problem, once.variant.method, shares, once.rules)
-    return np.broadcast_to(found, chosen.shape)
+def _not_at_once(once: Candidates, chosen: IntArray, bound: int) -> IntArray:
+    """Those of some cuts that need more bytes at once than the bound."""
+    near = once.temporary[chosen] <= bound  # by their lower bounds
+    if not near.any():
+        return chosen
+    shares, _ = _chosen(once, chosen[near])
+    exact = temporary_bytes(once.variant.problem, once.variant.method, shares, once.rules)
+    near[near] = np.broadcast_to(exact, int(near.sum())) <= bound
+    return chosen[~near]
 
 
 def _floors_in_steps(once: Candidates, chosen: IntArray) -> FloatArray:
@@ -372,13 +383,14 @@ def _best_of(found: Candidates, number: int, bound: int, below: int) -> Choice |
     lower = found.cycles.reshape(-1)
     left = np.flatnonzero((lower <= below) & (found.temporary.reshape(-1) <= bound))
     left = left[np.argsort(lower[left], kind="stable")]
+    lower = lower[left]
     best: Choice | None = None
     done, size = 0, FIRST_LOOK
-    while done < len(left) and (best is None or lower[left[done]] <= best.order[0]):
-        choice = _exact(found, number, bound, left[done : done + size])
+    while done < (end := min(done + size, int(lower.searchsorted(below, side="right")))):
+        choice = _exact(found, number, bound, left[done:end])
         if choice is not None and (best is None or choice.order < best.order):
-            best = choice
-        done, size = done + size, 4 * size
+            best, below = choice, choice.order[0]
+        done, size = end, 4 * size
     return best
 
 

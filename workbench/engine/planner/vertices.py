@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.base.arrays import IntArray
+from workbench.base.arrays import IntArray, frozen
 from workbench.base.dtypes import TYPE_BYTES
 from workbench.engine.emit import vertex_groups
 from workbench.engine.planner.method import OnTiles, Shares
@@ -51,12 +51,13 @@ def _sizes_of(plan: ConvPlan) -> tuple[Shares, IntArray]:
     return shares_of(variant_of(plan), filled, parts, plan.serial_in, plan.serial_out), active
 
 
+@remembered(2048)
 def beside(plan: ConvPlan) -> tuple[IntArray, IntArray]:
     """Elements of zero beside the operands of every computing tile, and spare bytes that its vertex needs."""
     sizes, active = _sizes_of(plan)
     problem = variant_of(plan).problem
     zeros, spare = plan.method.zeros(problem, sizes), plan.method.spare_bytes(problem, sizes)
-    return np.asarray(zeros) * active, np.asarray(spare) * active
+    return frozen(np.asarray(zeros) * active), frozen(np.asarray(spare) * active)
 
 
 def strided_copies(elements: IntArray, item_type: str, run: int = 1) -> list[VertexGroup]:
