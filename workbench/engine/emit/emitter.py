@@ -16,6 +16,7 @@ from workbench.base.categories import VariableKind
 from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.base.identity import Selves
 from workbench.engine import cost
+from workbench.engine.emit.variables import LAST, Variables, renumbered
 from workbench.engine.graph.origin import NOWHERE, Origin
 from workbench.engine.mapping import Mapping, Placement, transfer
 from workbench.engine.mapping.tensor import Tensor
@@ -25,6 +26,7 @@ from workbench.engine.program import (
     ComputeSet,
     DoExchange,
     Exchange,
+    Leaf,
     OnTileExecute,
     Program,
     Repeat,
@@ -32,6 +34,7 @@ from workbench.engine.program import (
     Sync,
     Variable,
     VertexGroup,
+    rewritten,
 )
 from workbench.engine.program import (
     Sequence as ProgramSequence,
@@ -126,7 +129,7 @@ class Emitter:
     """
 
     target: Target
-    variables: list[Variable] = field(default_factory=list)
+    variables: Variables = field(default_factory=Variables)
     functions: dict[str, Program] = field(default_factory=dict)
     origin: Origin = NOWHERE
     operator: str = ""
@@ -157,15 +160,18 @@ class Emitter:
         always_live: bool = False,
         copies: int = 1,
         interleaved: bool = False,
+        behind: bool = False,
     ) -> int:
         """Declare a variable that holds what `mapping` places (a demand: every tile's own copy); returns its id.
 
-        `copies` multiplies the bytes (the slots of a FIFO).
+        `copies` multiplies the bytes (the slots of a FIFO). `behind`: it is numbered behind all others.
         """
         per_tile = mapping.bytes_per_tile(ITEMSIZE_BYTES[dtype] * copies, self.tiles)
-        self.variables.append(
+        variables = self.variables.behind if behind else self.variables
+        number = LAST - len(variables) if behind else len(variables)
+        variables.append(
             Variable(
-                id=len(self.variables),
+                id=number,
                 name=name,
                 kind=kind,
                 dtype=dtype,
@@ -179,7 +185,7 @@ class Emitter:
                 function="" if always_live else self.function,
             )
         )
-        return len(self.variables) - 1
+        return number
 
     def tensor(
         self,
@@ -190,9 +196,10 @@ class Emitter:
         kind: VariableKind,
         *,
         always_live: bool = False,
+        behind: bool = False,
     ) -> Tensor:
         """Declare a variable and return it as a tensor."""
-        variable = self.new(name, shape, dtype, mapping, kind, always_live=always_live)
+        variable = self.new(name, shape, dtype, mapping, kind, always_live=always_live, behind=behind)
         return Tensor(variables=(variable,), mapping=mapping, shape=tuple(shape), dtype=dtype, ipu=self.ipu)
 
     def result_kind(self) -> VariableKind:
@@ -234,8 +241,20 @@ class Emitter:
         self._push(Repeat(times=times, body=body, name=name, unknown_times=unknown_times))
 
     def finish(self, name: str = "entry") -> ProgramSequence:
-        """Everything emitted at the outermost level."""
+        """Everything emitted at the outermost level, once variables that are behind all others have their numbers."""
+        numbers = self.variables.in_order()
+        if numbers:
+            self._renumber(numbers)
         return ProgramSequence(children=tuple(self._stack[0]), name=name)
+
+    def _renumber(self, numbers: dict[int, int]) -> None:
+        def change(step: Leaf) -> Leaf:
+            return renumbered(step, numbers)
+
+        self.functions = {name: rewritten(body, change) for name, body in self.functions.items()}
+        self._stack[0] = [rewritten(each, change) for each in self._stack[0]]
+        settled = {numbers.get(number, number): buffer for number, buffer in self.settled.items()}
+        self.settled = {number: replace(buffer, variable=number) for number, buffer in settled.items()}
 
     def inside(
         self,

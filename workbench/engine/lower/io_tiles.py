@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,6 @@ from workbench.engine.program import (
     DoExchange,
     Exchange,
     GlobalExchange,
-    If,
     Leaf,
     OnTileExecute,
     Overlap,
@@ -36,6 +35,7 @@ from workbench.engine.program import (
     Sync,
     TileProgram,
     Variable,
+    rewritten,
 )
 from workbench.engine.program.moves import in_order
 from workbench.engine.target import Target
@@ -176,21 +176,6 @@ class _Widening:
             ends = [end and self.exchange(end) for end in (step.sent, step.received)]
             return dataclasses.replace(step, sent=ends[0], received=ends[1])
         return step
-
-
-def rewritten(program: Program, change: Callable[[Leaf], Program]) -> Program:
-    """The tree with every step replaced by what `change(step)` makes of it."""
-    if isinstance(program, Step):
-        return change(program)
-    if isinstance(program, Sequence):
-        return dataclasses.replace(program, children=tuple(rewritten(child, change) for child in program.children))
-    if isinstance(program, Repeat):
-        return dataclasses.replace(program, body=rewritten(program.body, change))
-    if isinstance(program, If):
-        return dataclasses.replace(program, arms=tuple(rewritten(arm, change) for arm in program.arms))
-    if isinstance(program, Overlap):
-        return dataclasses.replace(program, branches=tuple(rewritten(each, change) for each in program.branches))
-    return program
 
 
 # -- on the I/O tiles

@@ -85,13 +85,14 @@ def lower(
         _lower_whole(lowering)
     _met_by_host(graph, emit, "finish")
     check_overlap(io, str(options.get("pipeline.schedule")), ipus, pipelined=bool(pipeline))
+    entry = emit.finish()
     program = TileProgram(
         name=graph.name,
         target=within,
         ipus=ipus,
         variables=tuple(emit.variables),
         functions=emit.functions,
-        entry=emit.finish(),
+        entry=entry,
         pipeline=pipeline,
         remote_buffers=merged(
             [each for each in emit.settled.values() if each.size_bytes],

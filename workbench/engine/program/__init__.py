@@ -27,6 +27,7 @@ from workbench.engine.program.program import (
     VertexGroup,
     children,
     leaves,
+    rewritten,
 )
 from workbench.engine.program.verify import verify_program
 
@@ -52,5 +53,6 @@ __all__ = [
     "VertexGroup",
     "children",
     "leaves",
+    "rewritten",
     "verify_program",
 ]

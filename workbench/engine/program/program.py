@@ -11,8 +11,8 @@ Per-tile quantities are read-only int64 arrays over the tiles of one IPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import Literal, TypeAlias
@@ -307,6 +307,24 @@ def children(program: Program) -> tuple[Program, ...]:
     if isinstance(program, Overlap):
         return program.branches
     return ()
+
+
+def rewritten(program: Program, change: Callable[[Leaf], Program]) -> Program:
+    """The tree with every step replaced by what `change(step)` makes of it; what does not change is what it was."""
+    if isinstance(program, Step):
+        return change(program)
+    before = children(program)
+    after = tuple(rewritten(child, change) for child in before)
+    if all(one is other for one, other in zip(before, after, strict=True)):
+        return program
+    if isinstance(program, Sequence):
+        return replace(program, children=after)
+    if isinstance(program, Repeat):
+        return replace(program, body=after[0])
+    if isinstance(program, If):
+        return replace(program, arms=after)
+    assert isinstance(program, Overlap)
+    return replace(program, branches=after)
 
 
 def leaves(program: Program) -> Iterator[Leaf]:

@@ -124,12 +124,18 @@ class Buffers:
         with self.stamped(stage, held.origin):
             if slots:
                 stash = emit.new(
-                    f"{held.name}/{name}", value.shape, value.dtype, current.mapping, "stash", copies=slots
+                    f"{held.name}/{name}",
+                    value.shape,
+                    value.dtype,
+                    current.mapping,
+                    "stash",
+                    copies=slots,
+                    behind=True,
                 )
                 if is_offloaded(value.size_bytes, self.lowering.options):
                     settle(emit, stash)
             label = f"{held.name}/un{name}ed" if slots else f"{held.name}/{name}"
-            left = emit.tensor(label, value.shape, value.dtype, current.mapping, kind)
+            left = emit.tensor(label, value.shape, value.dtype, current.mapping, kind, behind=True)
         (stage.fifos_back if back else stage.fifos).append(Fifo(current, left, stash))
         return left
 

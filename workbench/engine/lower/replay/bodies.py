@@ -18,7 +18,7 @@ from workbench.engine.lower.driver import Driver
 from workbench.engine.lower.layout import find_wishes
 from workbench.engine.lower.outline import Outlining, outlining
 from workbench.engine.lower.replay.form import Form, form_of
-from workbench.engine.lower.replay.tape import Tape, play, playing, record
+from workbench.engine.lower.replay.tape import Tape, play, record
 from workbench.engine.options import NotedOptions, answers_alike
 from workbench.engine.program.remote_buffers import LOAD, STORE
 from workbench.engine.target import Target
@@ -126,10 +126,7 @@ class StageBodies:
         tapes = self._tapes.setdefault(form.key, [])
         for tape in tapes:
             outside = tape.reads.again(lowering, form)
-            names = None if outside is None else playing(tape, lowering, function, form)
-            if outside is not None and names is not None:
-                lowering.check()
-                play(tape, lowering, function, form, names, outside)
+            if outside is not None and play(tape, lowering, function, form, outside):
                 return tape.function.name
         made = record(lowering, function, form)
         if made is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workbench.engine.emit.context import Operator
@@ -30,13 +30,16 @@ from workbench.engine.program import (
 )
 from workbench.engine.program import Sequence as ProgramSequence
 
+PLAYED = 64  # places that a tape is remembered in: as many stages have one body at most on the largest machine
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Tape:
     """One body as it was lowered, with what it read of what was there before it.
 
     `movable`: nothing in it says of another IPU. `counts` are the operators of each label of the form that the body
-    counted, and `next_tile` where it left off mapping on each IPU, by the distance from its own.
+    counted, and `next_tile` where it left off mapping on each IPU, by the distance from its own. `played` is what it
+    was played to, by place, names and the variables outside.
     """
 
     reads: Reads
@@ -59,6 +62,7 @@ class Tape:
     first_body: int
     bodies: int
     movable: bool
+    played: dict[Any, _Played] = field(default_factory=dict)
 
 
 def bodies_so_far(lowering: Driver) -> int:
@@ -137,34 +141,66 @@ def _counted(name: str, later: int) -> str:
     return f"shared{int(head.removeprefix('shared')) + later}_{word}"
 
 
-def play(tape: Tape, lowering: Driver, function: Function, form: Form, names: Renaming, outside: Sequence[int]) -> None:
-    """Emit a body as it was lowered before, and leave the lowering as lowering it would have.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Played:
+    """What a tape is in one place, under one function's names: the same objects for each program that has it there."""
+
+    variables: Sequence[Variable]
+    program: Sequence[Program]
+    functions: Mapping[str, Program]
+    results: Sequence[Tensor]
+    operators: Sequence[Operator]
+    unmodelled: Sequence[tuple[str, str]]
+
+
+def play(tape: Tape, lowering: Driver, function: Function, form: Form, outside: Sequence[int]) -> bool:
+    """Emit a body as it was lowered before, and leave the lowering as lowering it would have; False, and nothing of
+    this, where its names would not be clear.
 
     `outside` are the variables in the place of those that it read.
     """
+    played = _played(tape, lowering, function, form, outside)
+    if played is None:
+        return False
+    lowering.check()
     emit = lowering.emit
-    moved, later = len(emit.variables) - tape.first_variable, emit.next_step - tape.first_step
-    numbers = dict(zip(tape.reads.variables, outside, strict=True))
-    numbers.update((each.id, each.id + moved) for each in tape.variables)
-    again = _Again(numbers, later, names, tape.ipu, emit.ipu, tape.stage, emit.stage)
-    same = names.same and again.stays and all(old == new for old, new in numbers.items())
-    emit.variables.extend(tape.variables if same else map(again.variable, tape.variables))
+    emit.variables.extend(played.variables)
     emit.next_step += tape.steps
-    for program in tape.program:
-        emit.add(program if same else again.program(program))
-    for name, body in tape.functions.items():
-        emit.functions[names.function(name)] = body if same else again.program(body)
-    for value, tensor in zip(function.results, tape.results, strict=True):
+    for program in played.program:
+        emit.add(program)
+    emit.functions |= played.functions
+    for value, tensor in zip(function.results, played.results, strict=True):
         if not lowering.has(value):  # else it is a parameter, which is bound
-            lowering.bind(value, again.tensor(tensor))
-    lowering.operators.extend(again.operator(each) for each in tape.operators)
-    lowering.unmodelled.extend((primitive, names.layer(layer)) for primitive, layer in tape.unmodelled)
+            lowering.bind(value, tensor)
+    lowering.operators.extend(played.operators)
+    lowering.unmodelled.extend(played.unmodelled)
     lowering.plans.update(_plans(tape, form))
     lowering.names.update((form.labels[place], count) for place, count in tape.counts.items())
     lowering.next_tile.update((emit.ipu + away, tile) for away, tile in tape.next_tile.items())
     if tape.reads.heard.noted is not None:
         lowering.outliner.runs.room.need(emit.ipu, tape.reads.heard.noted)
     lowering.outliner.runs.made += tape.bodies
+    return True
+
+
+def _played(tape: Tape, lowering: Driver, function: Function, form: Form, outside: Sequence[int]) -> _Played | None:
+    """A tape in the place where the lowering is, as it was played there before or anew."""
+    emit = lowering.emit
+    moved, later = len(emit.variables) - tape.first_variable, emit.next_step - tape.first_step
+    bodies, place = bodies_so_far(lowering), (emit.ipu, emit.stage)
+    key = (form, function.name, lowering.graph.name, bodies, moved, later, place, outside)
+    found = tape.played.get(key)
+    if found is None:
+        names = playing(tape, lowering, function, form)
+        if names is None:
+            return None
+        numbers = dict(zip(tape.reads.variables, outside, strict=True))
+        numbers.update((each.id, each.id + moved) for each in tape.variables)
+        found = _Again(numbers, later, names, tape.ipu, emit.ipu, tape.stage, emit.stage).played(tape, moved)
+        while len(tape.played) >= PLAYED:
+            del tape.played[next(iter(tape.played))]
+        tape.played[key] = found
+    return found
 
 
 def _plans(tape: Tape, form: Form) -> Iterator[tuple[Node, Any]]:
@@ -192,6 +228,18 @@ class _Again:
     def stays(self) -> bool:
         """Whether steps keep numbers and places."""
         return not self.later and self.old_ipu == self.ipu and self.old_stage == self.stage
+
+    def played(self, tape: Tape, moved: int) -> _Played:
+        """All of a tape, whose variables are numbered so much higher."""
+        names, stay = self.names, self.names.same and self.stays and not moved
+        return _Played(
+            variables=tape.variables if stay else tuple(map(self.variable, tape.variables)),
+            program=tuple(map(self.program, tape.program)),
+            functions={names.function(name): self.program(body) for name, body in tape.functions.items()},
+            results=tuple(map(self.tensor, tape.results)),
+            operators=tuple(map(self.operator, tape.operators)),
+            unmodelled=tuple((primitive, names.layer(layer)) for primitive, layer in tape.unmodelled),
+        )
 
     def _ids(self, old: Sequence[int]) -> tuple[int, ...]:
         return tuple(self.variables[number] for number in old)
@@ -233,11 +281,10 @@ class _Again:
 
     def step(self, old: Step) -> Step:
         """A step on the new variables."""
-        changed: dict[str, Any] = {
-            "id": old.id + self.later,
-            "reads": self._ids(old.reads),
-            "writes": self._ids(old.writes),
-        }
+        reads, writes = self._ids(old.reads), self._ids(old.writes)
+        if self.names.same and self.stays and reads == old.reads and writes == old.writes:
+            return old
+        changed: dict[str, Any] = {"id": old.id + self.later, "reads": reads, "writes": writes}
         if not self.names.same or self.old_ipu != self.ipu or self.old_stage != self.stage:
             text = self.names.text
             changed |= {
@@ -269,7 +316,10 @@ class _Again:
             return self.step(program)  # type: ignore[return-value]
         if isinstance(program, Call):
             return self._call(program)
-        below = tuple(self.program(child) for child in children(program))
+        before = children(program)
+        below = tuple(map(self.program, before))
+        if self.names.same and all(one is other for one, other in zip(before, below, strict=True)):
+            return program
         name = self.names.text(program.name)
         if isinstance(program, Repeat):
             return replace(program, body=below[0], name=name)
