@@ -26,7 +26,6 @@ from workbench.engine.program import (
     GlobalExchange,
     Leaf,
     OnTileExecute,
-    Overlap,
     Program,
     Repeat,
     Sequence,
