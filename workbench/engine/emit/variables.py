@@ -43,9 +43,9 @@ class Variables(list[Variable]):
 
 def renumbered(step: Leaf, numbers: Mapping[int, int]) -> Leaf:
     """A step with other numbers for some variables; itself where it has none of them."""
-    if min(step.reads, default=0) >= 0 and min(step.writes, default=0) >= 0:
-        if not isinstance(step, StreamCopy) or step.buffer not in numbers:
-            return step
+    has_buffer = isinstance(step, StreamCopy) and step.buffer in numbers
+    if not has_buffer and min(step.reads, default=0) >= 0 and min(step.writes, default=0) >= 0:
+        return step
     changed: dict[str, Any] = {
         "reads": tuple(numbers.get(each, each) for each in step.reads),
         "writes": tuple(numbers.get(each, each) for each in step.writes),
