@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 from workbench.engine.program import Leaf, StreamCopy, Variable
 
@@ -22,6 +22,10 @@ class Variables(list[Variable]):
         super().__init__()
         self.behind: list[Variable] = []
 
+    @overload
+    def __getitem__(self, place: SupportsIndex) -> Variable: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Variable]: ...
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice) or place >= 0:
             return super().__getitem__(place)
