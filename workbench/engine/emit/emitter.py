@@ -16,7 +16,7 @@ from workbench.base.categories import VariableKind
 from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.base.identity import Selves
 from workbench.engine import cost
-from workbench.engine.emit.variables import LAST, Variables, renumbered
+from workbench.engine.emit.variables import LAST, NumberedVariables, renumbered
 from workbench.engine.graph.origin import NOWHERE, Origin
 from workbench.engine.mapping import Mapping, Placement, transfer
 from workbench.engine.mapping.tensor import Tensor
@@ -129,7 +129,7 @@ class Emitter:
     """
 
     target: Target
-    variables: Variables = field(default_factory=Variables)
+    variables: NumberedVariables = field(default_factory=NumberedVariables)
     functions: dict[str, Program] = field(default_factory=dict)
     origin: Origin = NOWHERE
     operator: str = ""

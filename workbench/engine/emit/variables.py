@@ -11,7 +11,7 @@ from workbench.engine.program import Leaf, StreamCopy, Variable
 LAST = -2  # the number of the first that is behind; -1 is nobody's: a step says so that it has no buffer
 
 
-class Variables(list[Variable]):
+class NumberedVariables(list[Variable]):
     """Variables by number. Those put `behind` have numbers from -2 down until all others are there, so that how many
     they are moves no other number: what waits between stages differs by schedule, and the stages do not.
     """

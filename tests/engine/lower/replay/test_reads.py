@@ -12,7 +12,7 @@ import pytest
 from tests.engine.small_graphs import Draft
 from workbench.engine import target as targets
 from workbench.engine.emit import Emitter
-from workbench.engine.emit.variables import Variables
+from workbench.engine.emit.variables import NumberedVariables
 from workbench.engine.graph import Function, Graph, Value
 from workbench.engine.lower.driver import Driver
 from workbench.engine.lower.replay.form import Form, form_of
@@ -203,7 +203,7 @@ def test_views_are_gone_afterwards_whatever_happens() -> None:
         raise KeyboardInterrupt
     after = [getattr(body.lowering, name) for name in ("graph", "options", "wishes", "names", "plans")]
     assert all(one is other for one, other in zip(before, after, strict=True))
-    assert type(body.lowering.emit.variables) is Variables
+    assert type(body.lowering.emit.variables) is NumberedVariables
 
 
 @dataclass(slots=True)
