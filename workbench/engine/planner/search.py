@@ -13,6 +13,7 @@ import numpy as np
 from workbench.base.arrays import FloatArray, IntArray, ceil_div
 from workbench.engine.cost import Cost, term
 from workbench.engine.options import Options
+from workbench.engine.planner.alike import Cut, cut_of_one_alike, note_cut
 from workbench.engine.planner.bytes import bounds, floor_bytes, temporary_bytes
 from workbench.engine.planner.estimate import (
     filled_up,
@@ -120,6 +121,12 @@ def plan(problem: ConvProblem, target: Target, settings: Settings) -> ConvPlan:
 
 def search(problem: ConvProblem, target: Target, settings: Settings) -> tuple[Choice, str]:
     """The choice that becomes the plan, and what there is to say of its bound."""
+    choice, note = _searched(problem, target, settings)
+    _note(problem, target, settings, choice)
+    return choice, note
+
+
+def _searched(problem: ConvProblem, target: Target, settings: Settings) -> tuple[Choice, str]:
     tried = bounds(target, settings.proportion)
     for number, bound in enumerate(tried):
         found = _cheapest(problem, target, settings, bound)
@@ -136,7 +143,7 @@ def choice_of(problem: ConvProblem, target: Target, settings: Settings, order: t
     """The choice that a search has made, from its order alone."""
     _, _, number, serial_in, serial_out, cut = order
     variant = variants_of(problem, target)[number]
-    return Choice(
+    choice = Choice(
         order=order,
         variant=variant,
         rules=_rules(variant, target, settings),
@@ -144,6 +151,8 @@ def choice_of(problem: ConvProblem, target: Target, settings: Settings, order: t
         serial_in=serial_in,
         serial_out=serial_out,
     )
+    _note(problem, target, settings, choice)
+    return choice
 
 
 def _rules(variant: Variant, target: Target, settings: Settings) -> Rules:
@@ -275,13 +284,43 @@ def _cheapest(problem: ConvProblem, target: Target, settings: Settings, bound: i
         best = _cheapest_of(problem, target, settings, bound, dict(kept.cuts))
     if best is None or best.order[0] > kept.limit:
         tried: dict[int, Candidates] = {}
-        other = _cheapest_of(problem, target, settings, bound, tried, best.order[0] if best else UNREACHED, kept)
+        limit = best.order[0] if best else UNREACHED if kept.cuts else _reached(problem, target, settings, bound)
+        other = _cheapest_of(problem, target, settings, bound, tried, limit, kept)
         best = other if best is None or (other is not None and other.order < best.order) else best
         if best is not None:
             kept = kept.keeping(tried, best.order[0])
     if best is not None:
         searches.now = kept.finding(best, bound)
     return best
+
+
+def _reached(problem: ConvProblem, target: Target, settings: Settings, bound: int) -> int:
+    """Cycles that some candidate within the bound costs, cut as a problem alike was; `UNREACHED` if none is known."""
+    cut = cut_of_one_alike(problem, _beside(target, settings))
+    variant = next((each for each in variants_of(problem, target) if cut is not None and cut.is_of(each)), None)
+    if cut is None or variant is None:
+        return UNREACHED
+    columns, rules = chosen_columns(tables_of(variant), cut.rows(variant)), _rules(variant, target, settings)
+
+    def needed(shares: Shares) -> int:
+        return int(temporary_bytes(variant.problem, variant.method, shares, rules))
+
+    shares = shares_of(variant, *columns, cut.serial_in, cut.serial_out)
+    in_steps = cut.serial_in * cut.serial_out > 1
+    if needed(shares) > bound or (in_steps and needed(shares_of(variant, *columns)) <= bound):
+        return UNREACHED  # what fits at once is no candidate in steps
+    return int(total_cycles(term_specs(variant.problem, variant.method, shares, rules)))
+
+
+def _note(problem: ConvProblem, target: Target, settings: Settings, choice: Choice) -> None:
+    """Keep how a problem was cut for searches of others that are alike."""
+    cut = Cut.of(choice.variant, choice.rows, choice.serial_in, choice.serial_out)
+    note_cut(problem, _beside(target, settings), cut)
+
+
+def _beside(target: Target, settings: Settings) -> tuple[Target, Settings]:
+    """What a cut was found for besides a problem; with another proportion it is near to it."""
+    return target, replace(settings, proportion=0.0)
 
 
 def _cheapest_of(
