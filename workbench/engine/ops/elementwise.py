@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from workbench.base.arrays import IntArray
+from workbench.base.identity import Selves
 from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Mapping, Placement, needed_by, reshape
@@ -10,7 +12,9 @@ from workbench.engine.ops import Family, register, same_type
 from workbench.engine.ops.codelets import expression_groups
 from workbench.engine.ops.expressions import Expression, expression_of, operations_of
 from workbench.engine.ops.pointwise import COMPUTE, is_pointwise, squeezed
+from workbench.engine.program import VertexGroup
 from workbench.engine.remembered import remembered
+from workbench.engine.target import Machine
 
 
 class Elementwise(Family):
@@ -71,19 +75,28 @@ class Elementwise(Family):
         results = [
             lowering.result(node, number, reshape(mapping, value.shape)) for number, value in enumerate(node.results)
         ]
-        needed = [wanted.elements_per_tile(lowering.tiles) for _, wanted in sources[len(expression.full) :]]
+        amounts = [mapping, *(wanted for _, wanted in sources[len(expression.full) :])]
         lowering.emit.compute(
             label,
-            expression_groups(
-                expression,
-                mapping.elements_per_tile(lowering.tiles),
-                needed,
-                machine=lowering.target.machine,
-                in_place=in_place,
+            _groups(
+                Selves((expression,)),
+                Selves([placed.elements_per_tile(lowering.tiles) for placed in amounts]),
+                lowering.target.machine,
+                in_place,
             ),
             [name for tensor in arranged for name in tensor.variables],
             [name for tensor in results for name in tensor.variables],
         )
+
+
+@remembered(4096)
+def _groups(
+    expression: Selves[Expression], amounts: Selves[IntArray], machine: Machine, in_place: int | None
+) -> tuple[VertexGroup, ...]:
+    """`expression_groups` of what the result and each broadcast operand have on each tile: read-only arrays, and an
+    expression that is kept with its graph, so that another compile of that finds them again."""
+    (chain,), (elements, *needed) = expression, amounts
+    return tuple(expression_groups(chain, elements, needed, machine=machine, in_place=in_place))
 
 
 @remembered(4096)
