@@ -17,6 +17,7 @@ from workbench.engine.lower.replay.bodies import StageBodies
 from workbench.engine.lower.replay.form import Form, Renaming, form_of
 from workbench.engine.ops import elementwise
 from workbench.engine.ops.free import fill_groups
+from workbench.engine.program import leaves
 from workbench.executable import Executable, compile_request, make_request
 
 LAYERS = 6
@@ -106,6 +107,24 @@ def test_bodies_taken_over_are_those_lowered_anew(schedule: str, again: bool) ->
     assert earlier(later)
     assert same(lowered(later), anew(later))
     assert not same(lowered(later), lowered(first))
+
+
+@pytest.mark.parametrize("schedule", ["Interleaved", "Sequential"])
+def test_what_waits_between_stages_moves_no_body(schedule: str) -> None:
+    """FIFOs are numbered behind all else, so the forward bodies of another schedule are the very steps of the first."""
+    first = compile_request(request())
+    later = compile_request(first.request.replace(options={"pipeline.schedule": schedule}), like=first)
+    waiting = [sum("/stash" in variable.name for variable in each.program.variables) for each in (first, later)]
+    assert waiting[0] > waiting[1]
+    for name in ("stage0_forward", "stage1_forward", "stage2_forward", "stage1_update"):
+        one, other = (
+            [step for step in leaves(each.program.functions[name]) if step.operator] for each in (first, later)
+        )
+        assert one
+        assert all(step is same for step, same in zip(one, other, strict=True))
+    variables = first.program.variables
+    assert [variable.id for variable in variables] == list(range(len(variables)))
+    assert all("stash" in variable.name for variable in variables[-waiting[0] :])
 
 
 def test_a_recomputed_graph_takes_over_what_it_has_in_common() -> None:
