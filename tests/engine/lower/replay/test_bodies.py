@@ -13,6 +13,7 @@ from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Function, Graph, Node
 from workbench.engine.graph.origin import Origin
 from workbench.engine.lower import Lowered, lower
+from workbench.engine.lower.replay import tape
 from workbench.engine.lower.replay.bodies import StageBodies
 from workbench.engine.lower.replay.form import Form, Renaming, form_of
 from workbench.engine.ops import elementwise
@@ -125,6 +126,39 @@ def test_what_waits_between_stages_moves_no_body(schedule: str) -> None:
     variables = first.program.variables
     assert [variable.id for variable in variables] == list(range(len(variables)))
     assert all("stash" in variable.name for variable in variables[-waiting[0] :])
+
+
+def test_places_of_a_body_are_kept_for_the_next_lowering_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A body is the same objects where it was before; all it ever was would be many programs."""
+    names: list[Renaming] = []  # of bodies that are played in a new place
+
+    def counted(*asked: Any) -> Renaming:
+        names.append(Renaming(*asked))
+        return names[-1]
+
+    monkeypatch.setattr(tape, "Renaming", counted)
+    first = compile_request(request())
+    compiled = first.compiled
+    assert compiled.prepared is not None
+
+    def new_places(*schedules: str) -> int:
+        """In how many new places bodies are when the last of some schedules is lowered."""
+        for schedule in schedules:
+            names.clear()
+            assert compiled.prepared is not None
+            lower(
+                compiled.prepared.graph,
+                first.request.target,
+                first.request.replace(options={"pipeline.schedule": schedule}).options,
+                compiled.prepared.in_place,
+                ipus=first.program.ipus,
+                bodies=compiled.prepared.bodies,
+            )
+        return len(names)
+
+    assert new_places("Grouped") > 0  # the first was recorded
+    assert new_places("Grouped") == new_places("Sequential", "Grouped") == 0
+    assert new_places("Sequential", "Sequential", "Grouped") > 0
 
 
 def test_a_recomputed_graph_takes_over_what_it_has_in_common() -> None:

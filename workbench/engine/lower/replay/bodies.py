@@ -9,8 +9,9 @@ anew, so the result is the same either way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from workbench.engine.graph import Function, Graph, Node, Value
@@ -65,15 +66,17 @@ class StageBodies:
     _outlined: dict[bool, tuple[Graph, Mapping[Value, Value], Outlining]] = field(default_factory=dict)
     _tapes: dict[Any, list[Tape]] = field(default_factory=dict)
     _forms: dict[Function, Form] = field(default_factory=dict)
+    _turns: Iterator[int] = field(default_factory=count)  # lowerings that share the tapes
+    _turn: int = 0
 
     def of_another_graph(self, graph: Graph) -> StageBodies:
         """For another graph of the same model: bodies of one form are shared."""
         forms = {name: form for name, form in self._forms.items() if form.is_of(graph)}
-        return StageBodies(kept=self.kept, _tapes=self._tapes, _forms=forms)
+        return StageBodies(kept=self.kept, _tapes=self._tapes, _forms=forms, _turns=self._turns)
 
     def begin(self, lowering: Driver) -> None:
         """Find wishes and an outliner, as before where it is the same."""
-        start, self.made = self._start, []
+        start, self.made, self._turn = self._start, [], next(self._turns)
         if start is None or start.target != lowering.target or not answers_alike(lowering.options, start.options):
             self._start = self._started(lowering)
             return
@@ -126,7 +129,7 @@ class StageBodies:
         tapes = self._tapes.setdefault(form.key, [])
         for tape in tapes:
             outside = tape.reads.again(lowering, form)
-            if outside is not None and play(tape, lowering, function, form, outside):
+            if outside is not None and play(tape, lowering, function, form, outside, self._turn):
                 return tape.function.name
         made = record(lowering, function, form)
         if made is not None:

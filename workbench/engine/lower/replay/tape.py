@@ -30,8 +30,6 @@ from workbench.engine.program import (
 )
 from workbench.engine.program import Sequence as ProgramSequence
 
-PLAYED = 64  # places that a tape is remembered in: as many stages have one body at most on the largest machine
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Tape:
@@ -39,7 +37,7 @@ class Tape:
 
     `movable`: nothing in it says of another IPU. `counts` are the operators of each label of the form that the body
     counted, and `next_tile` where it left off mapping on each IPU, by the distance from its own. `played` is what it
-    was played to, by place, names and the variables outside.
+    was played to in this lowering and the one before, by place, names and the variables outside, with its turn.
     """
 
     reads: Reads
@@ -62,7 +60,7 @@ class Tape:
     first_body: int
     bodies: int
     movable: bool
-    played: dict[Any, _Played] = field(default_factory=dict)
+    played: dict[Any, tuple[int, _Played]] = field(default_factory=dict)
 
 
 def bodies_so_far(lowering: Driver) -> int:
@@ -153,13 +151,13 @@ class _Played:
     unmodelled: Sequence[tuple[str, str]]
 
 
-def play(tape: Tape, lowering: Driver, function: Function, form: Form, outside: Sequence[int]) -> bool:
+def play(tape: Tape, lowering: Driver, function: Function, form: Form, outside: Sequence[int], turn: int) -> bool:
     """Emit a body as it was lowered before, and leave the lowering as lowering it would have; False, and nothing of
     this, where its names would not be clear.
 
-    `outside` are the variables in the place of those that it read.
+    `outside` are the variables in the place of those that it read, `turn` the number of the lowering.
     """
-    played = _played(tape, lowering, function, form, outside)
+    played = _played(tape, lowering, function, form, outside, turn)
     if played is None:
         return False
     lowering.check()
@@ -183,13 +181,15 @@ def play(tape: Tape, lowering: Driver, function: Function, form: Form, outside: 
     return True
 
 
-def _played(tape: Tape, lowering: Driver, function: Function, form: Form, outside: Sequence[int]) -> _Played | None:
+def _played(
+    tape: Tape, lowering: Driver, function: Function, form: Form, outside: Sequence[int], turn: int
+) -> _Played | None:
     """A tape in the place where the lowering is, as it was played there before or anew."""
     emit = lowering.emit
     moved, later = len(emit.variables) - tape.first_variable, emit.next_step - tape.first_step
     bodies, place = bodies_so_far(lowering), (emit.ipu, emit.stage)
     key = (form, function.name, lowering.graph.name, bodies, moved, later, place, outside)
-    found = tape.played.get(key)
+    _, found = tape.played.get(key, (turn, None))
     if found is None:
         names = playing(tape, lowering, function, form)
         if names is None:
@@ -197,9 +197,9 @@ def _played(tape: Tape, lowering: Driver, function: Function, form: Form, outsid
         numbers = dict(zip(tape.reads.variables, outside, strict=True))
         numbers.update((each.id, each.id + moved) for each in tape.variables)
         found = _Again(numbers, later, names, tape.ipu, emit.ipu, tape.stage, emit.stage).played(tape, moved)
-        while len(tape.played) >= PLAYED:
-            del tape.played[next(iter(tape.played))]
-        tape.played[key] = found
+    for old in [each for each, (last, _) in list(tape.played.items()) if last < turn - 1]:
+        tape.played.pop(old, None)  # another thread may have
+    tape.played[key] = (turn, found)
     return found
 
 
