@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from workbench.base.arrays import IntArray
+from workbench.base.identity import ByIdentity
 from workbench.engine.lower.driver import Driver
 from workbench.engine.lower.outline.room import Heard
 from workbench.engine.lower.replay.form import Form
@@ -136,6 +138,7 @@ class Numbers:
         self.form = form
         self.ipu = lowering.emit.ipu
         self.variables: dict[int, int] = {}
+        self._told: ByIdentity[Any, tuple[Any, ...]] = ByIdentity()  # runs that are equal
         self._functions = {function.name: place for place, function in enumerate(form.functions)}
         self._labels = {label: place for place, label in enumerate(form.labels)}
 
@@ -171,25 +174,45 @@ class Numbers:
         """The number of a variable."""
         return self.variables.setdefault(number, len(self.variables))
 
+    def asking(self, table: NotedTable) -> Callable[[Any], Any]:
+        """What a table answers to what is said: asked thousands of times of a body, so all that is one for a table is
+        found once."""
+        held, form = table.of(self.lowering), self.form
+        places: dict[Kind, Any] = {"value": form.values, "node": form.nodes, "label": form.labels}
+        meant = places[table.key].__getitem__ if table.key in places else partial(self.meant, table.key)
+        if table.answer == "there":
+            return lambda said: meant(said) in held
+        if table.answer == "plain":
+            return lambda said: ABSENT if (found := held.get(meant(said))) is None else found
+        told = self._telling(table)
+        return lambda said: ABSENT if (found := held.get(meant(said))) is None else told(found)
+
     def answer(self, table: NotedTable, held: Any, key: Any) -> Any:
         """What a table answers."""
         if table.answer == "there":
             return key in held
         found = held.get(key)
-        if found is None:
-            return ABSENT
-        if table.answer == "tensor":
-            return self.tensor(found)
-        if table.answer == "value":
-            return self.form.number.get(found, ABSENT)
-        if table.answer == "run":
-            return self._run(*found)
-        if table.answer == "spans":
-            values = tuple(_known(self.form.number, value) for value in found.values)
-            return (values, found.made.tobytes(), found.last.tobytes())
-        if table.answer == "place":
-            return (_known(self._functions, found[0]), found[1])
-        return found
+        return ABSENT if found is None else self._telling(table)(found)
+
+    def _telling(self, table: NotedTable) -> Callable[[Any], Any]:
+        """How what a table holds is said."""
+        match table.answer:
+            case "tensor":
+                return self.tensor
+            case "value":
+                return lambda found: self.form.number.get(found, ABSENT)
+            case "run":
+                return lambda found: self._run(*found)
+            case "spans":
+                return self._spans
+            case "place":
+                return lambda found: (_known(self._functions, found[0]), found[1])
+            case _:
+                return lambda found: found
+
+    def _spans(self, spans: Any) -> tuple[Any, ...]:
+        values = tuple(_known(self.form.number, value) for value in spans.values)
+        return (values, spans.made.tobytes(), spans.last.tobytes())
 
     def tensor(self, tensor: Tensor) -> tuple[Any, ...]:
         """Where a value is."""
@@ -198,12 +221,18 @@ class Numbers:
 
     def _run(self, shared: Any, run: Any) -> tuple[Any, ...]:
         """A run of operators, and those that are equal to it: of which nodes, with what memory for their results."""
+        told = self._told.get(shared)
+        if told is None:
+            told = self._told[shared] = self._of_runs(shared)
+        number = next(place for place, each in enumerate(shared.runs) if each is run)
+        return (number, *told)
+
+    def _of_runs(self, shared: Any) -> tuple[Any, ...]:
         reuse = self.lowering.reuse
         held: Any = reuse.held if isinstance(reuse, TableView) else reuse
         runs = tuple(tuple(_known(self.form.place, node) for node in each.nodes) for each in shared.runs)
         over = tuple(self.form.number.get(held.get(value), ABSENT) for each in shared.runs for value in each.values)
-        number = next(place for place, each in enumerate(shared.runs) if each is run)
-        return (number, runs, over, shared.results, shared.shown, shared.common)
+        return (runs, over, shared.results, shared.shown, shared.common)
 
     def of_variable(self, number: int, name: str) -> Any:
         """What a field of a variable says."""
@@ -244,15 +273,16 @@ class Reads:
         if self.context != context_of(lowering):
             return None
         numbers = Numbers(lowering, form)
+        asked = {table: numbers.asking(table) for table in TABLES}
         try:
-            alike = all(
-                _alike(numbers.answer(table, table.of(lowering), numbers.meant(table.key, said)), answer)
-                for table, said, answer in self.notes
-            )
+            for table, said, answer in self.notes:
+                found = asked[table](said)
+                if found is not answer and not _alike(found, answer):
+                    return None
         except Unsaid:
             return None
         met = tuple(numbers.variables)
-        if not alike or not all(_alike(numbers.of_variable(met[n], name), was) for n, name, was in self.of_variables):
+        if not all(_alike(numbers.of_variable(met[n], name), was) for n, name, was in self.of_variables):
             return None
         if not all(_of_graph(lowering.graph, question) == was for question, was in self.of_graph):
             return None
