@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 
 from tests.engine.random_programs import programs
@@ -140,6 +143,41 @@ def test_what_an_earlier_program_had_changes_nothing(program: TileProgram, other
         assert [each.vertex for each in again.variants] == [each.vertex for each in first.variants]
         for name in FOOTPRINT_CATEGORIES:
             assert (again.categories[name] == first.categories[name]).all(), name
+
+
+@given(programs(), programs())
+def test_bodies_counted_at_once_take_what_their_steps_take(program: TileProgram, other: TileProgram) -> None:
+    one_by_one = footprint(program)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("workbench.engine.memory.footprint.LEAST_STEPS", 1)
+        at_once = footprint(program)
+        again = footprint(program, earlier=footprint(other, earlier=at_once))
+    for found in (at_once, again):
+        assert [(each.vertex, each.template) for each in found.variants] == [
+            (each.vertex, each.template) for each in one_by_one.variants
+        ]
+        for one, each in zip(one_by_one.variants, found.variants, strict=True):
+            assert (one.tiles == each.tiles).all()
+        for name in FOOTPRINT_CATEGORIES:
+            assert (found.categories[name] == one_by_one.categories[name]).all(), name
+
+
+def test_a_body_that_is_kept_is_counted_once_for_all_programs_that_have_it() -> None:
+    b = Builder(ipus=2)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("workbench.engine.memory.footprint.LEAST_STEPS", 2)
+        steps = [b.compute({0: 10, 1: 20}), b.exchange(b.exchanged([8], [0, 8], [1, 1]))]
+        moved = [replace(step, id=step.id + 10, ipu=1) for step in steps]
+        b.functions |= {"here": sequence(*steps), "there": sequence(*moved)}
+        program = b.program(Call(function="here"), Call(function="there"))
+        first = footprint(program)
+        counted: list[int] = []
+        patched.setattr(StepSizes, "of_groups", lambda sizes, groups: counted.append(len(groups)))
+        again = footprint(program, earlier=first)
+    assert not counted  # no step was looked at
+    for name in FOOTPRINT_CATEGORIES:
+        assert (first.categories[name][0] == first.categories[name][1]).all(), name
+        assert (again.categories[name] == first.categories[name]).all(), name
 
 
 @given(programs())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -203,7 +203,10 @@ def footprint(
     groups = {buffer.variable: buffer.group for buffer in program.remote_buffers}
     if sizes is None or sizes.target != program.target:
         sizes = StepSizes(program.target, earlier.sizes if earlier is not None else None)
-    counts = _Counts(sizes, range(program.ipus), program.steps, groups, followers(program))
+    counts = _Counts(sizes, range(program.ipus), groups, followers(program))
+    for steps in program.leaves_of_bodies:
+        counts.add_body(steps)
+    counts.spread()
     inputs = counts.inputs(tuple(_FORMULAS))
     shape = (program.ipus, program.target.tiles_per_ipu)
     variants = counts.variants()
@@ -226,15 +229,16 @@ def kept_by(steps: Iterable[Leaf], sizes: StepSizes, ipu: int, categories: tuple
     alike = StepsAlike(steps)
     found = sizes.kept(alike, categories)
     if found is None:
-        counts = _Counts(sizes, range(ipu, ipu + 1), alike.steps, {})
-        found = frozen(_kept(counts, categories) - _without_steps(sizes.target, categories))
+        counts = _Counts(sizes, range(ipu, ipu + 1))
+        counts.add(alike.steps)
+        found = frozen(_kept(counts.spread(), categories) - _without_steps(sizes.target, categories))
         sizes.keep(alike, categories, found)
     return found
 
 
 @lru_cache(maxsize=8)
 def _without_steps(target: Target, categories: tuple[str, ...]) -> IntArray:
-    return frozen(_kept(_Counts(StepSizes(target), range(1), (), {}), categories))
+    return frozen(_kept(_Counts(StepSizes(target), range(1)), categories))
 
 
 def _kept(counts: _Counts, categories: tuple[str, ...]) -> IntArray:
@@ -254,14 +258,38 @@ def _has_text(value: object) -> bool:
     return isinstance(value, tuple) and any(isinstance(item, str) or _has_text(item) for item in value)
 
 
+Variant: TypeAlias = tuple[str, str, int]
+"""A vertex class, the arguments that select code, and its bytes."""
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+
 class _Size(NamedTuple):
     """What the vertices of a group take: which code, and on each of their tiles in the order of `_VERTICES`."""
 
-    variant: tuple[str, str, int]
+    variant: Variant
     counts: tuple[int, int, int, int]
 
 
 _VERTICES = ("copied", "state", "entries", "runs")  # bytes of copies and of others, those others, runs
+LEAST_STEPS = 64  # of a body whose sums are kept: those of a few steps are made as soon as found again
+
+
+class _Instances(NamedTuple):
+    """The step that runs a variant first and the place of its group there, and which tiles hold its code."""
+
+    first: tuple[int, int]
+    tiles: Flags
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _BodySizes:
+    """What the steps of a body take together on the tiles of its IPU: `sums` by name, integers[tiles] each, and how
+    many exchanges and barriers there are. The steps of `variants` are places in the body."""
+
+    sums: Mapping[str, NarrowArray]
+    exchanges: int
+    syncs: int
+    variants: Mapping[Variant, _Instances]
 
 
 @remembered(50_000)
@@ -284,9 +312,10 @@ class StepSizes:
         self.target = target
         self._groups: ByIdentity[tuple[VertexGroup, ...], list[_Size]] = ByIdentity()
         self._exchanges: ByIdentities[IntArray, tuple[NarrowArray, npt.NDArray[np.bool_]]] = ByIdentities()
+        self._bodies: dict[StepsAlike, _BodySizes] = {}
         self._kept: dict[tuple[StepsAlike, tuple[str, ...]], IntArray] = {}
         before = self if earlier is None or earlier.target != target else earlier
-        self._earlier = (before._groups, before._exchanges, before._kept)
+        self._earlier = (before._groups, before._exchanges, before._bodies, before._kept)
 
     def kept(self, steps: StepsAlike, categories: tuple[str, ...]) -> IntArray | None:
         """What was found that these steps keep, or others that do the same."""
@@ -300,6 +329,16 @@ class StepSizes:
         """What these steps keep, and all that do the same."""
         if steps.are_told:
             self._kept[steps, categories] = kept_bytes
+
+    def of_body(self, steps: StepsAlike) -> _BodySizes:
+        """What told steps of one IPU take together."""
+        found = self._bodies.get(steps) or self._earlier[2].get(steps)
+        if found is None:
+            counts = _Counts(self, range(steps.steps[0].ipu, steps.steps[0].ipu + 1))
+            counts.add(steps.steps)
+            found = counts.spread().of_body(steps.steps)
+        self._bodies[steps] = found
+        return found
 
     def of_groups(self, groups: tuple[VertexGroup, ...]) -> list[_Size]:
         """What each of some groups takes."""
@@ -328,46 +367,73 @@ class StepSizes:
 class _Counts:
     """What the formulas need, summed over the static steps: int64[ipus, tiles] each.
 
-    Vertices are counted per set of tiles, exchanges per distinct exchange; both are spread over the tiles at the end.
+    Vertices are counted per set of tiles, exchanges per distinct exchange; both are spread over the tiles when the
+    steps that were added are all there are. `group_of` and `merged` are of host copies.
     """
 
     def __init__(
         self,
         sizes: StepSizes,
         ipus: range,
-        steps: Iterable[Leaf],
-        group_of: Mapping[int, int],
+        group_of: Mapping[int, int] | None = None,
         merged: frozenset[int] = frozenset(),
     ) -> None:
-        target = sizes.target
-        self.target, self.sizes, self.ipus = target, sizes, ipus
-        self.shape = (len(ipus), target.tiles_per_ipu)
+        self.target, self.sizes, self.ipus = sizes.target, sizes, ipus
+        self.shape = (len(ipus), sizes.target.tiles_per_ipu)
         self._of_vertices = np.zeros((len(_VERTICES), *self.shape), np.int64)
         self.sums = dict(zip(_VERTICES, self._of_vertices, strict=True))
         names = ("instructions", "global_instructions", "packets")
         self.sums |= {name: np.zeros(self.shape, np.int64) for name in names}
         self.exchanges = {name: np.zeros((len(ipus), 1), np.int64) for name in ("", "global_")}
-        self.exchanges[""] += target.code.control_exchanges
-        self.sums["instructions"] += target.code.control_exchanges * piece_instructions(target)
-        self.copies = np.full((len(ipus), 1), target.code.control_copies, np.int64)
-        self.syncs = np.zeros((len(ipus), 1), np.int64)
-        self._variants: dict[tuple[str, str, int], dict[tuple[int, TileSet], None]] = {}
+        self.copies, self.syncs = np.zeros((2, len(ipus), 1), np.int64)
+        self._variants: dict[Variant, _Instances] = {}
         self._groups: dict[tuple[int, TileSet], Sequence[int]] = {}
+        self._met: dict[tuple[Variant, int, TileSet], tuple[int, int]] = {}
         self._moved: dict[tuple[int, str], ByIdentities[IntArray, list[Exchange]]] = {}
-        self._group_of = group_of
-        self._merged = merged
         self._copied: set[tuple[str, int | None]] = set()
+        self._group_of, self._merged = group_of or {}, merged
+
+    def add_body(self, steps: Sequence[Leaf]) -> None:
+        """Count the steps of a body, at once if they are those of a body that was counted before."""
+        ordered = sorted(steps, key=lambda step: step.id)
+        alike = StepsAlike(ordered) if len(steps) >= LEAST_STEPS else None
+        if alike is None or not alike.are_told or len({step.ipu for step in steps}) > 1:
+            self.add(ordered)
+            return
+        found, row = self.sizes.of_body(alike), steps[0].ipu - self.ipus.start
+        for name, amounts in found.sums.items():
+            self.sums[name][row] += amounts
+        self.exchanges[""][row] += found.exchanges
+        self.syncs[row] += found.syncs
+        for variant, ((place, group), tiles) in found.variants.items():
+            self._instances(variant, (ordered[place].id, group))[row] |= tiles
+
+    def of_body(self, steps: Sequence[Leaf]) -> _BodySizes:
+        """What was counted of the told steps of a body on one IPU."""
+        place_of = {step.id: place for place, step in enumerate(steps)}
+        return _BodySizes(
+            sums={name: narrow(amounts[0]) for name, amounts in self.sums.items() if amounts.any()},
+            exchanges=int(self.exchanges[""][0, 0]),
+            syncs=int(self.syncs[0, 0]),
+            variants={
+                variant: _Instances((place_of[step], group), found.tiles[0])
+                for variant, found in self._variants.items()
+                for step, group in (found.first,)
+            },
+        )
+
+    def add(self, steps: Iterable[Leaf]) -> None:
+        """Count steps one by one, which come in order of their ids; `spread` is to follow."""
         for step in steps:
             self._add(step)
-        self._spread()
 
     def _add(self, step: Leaf) -> None:
         """Count one step."""
         row = step.ipu - self.ipus.start
         if isinstance(step, OnTileExecute):
             groups = step.compute_set.groups
-            for group, size in zip(groups, self.sizes.of_groups(groups), strict=True):
-                self._group(group, size, row)
+            for place, (group, size) in enumerate(zip(groups, self.sizes.of_groups(groups), strict=True)):
+                self._group(group, size, row, (step.id, place))
         elif isinstance(step, DoExchange):
             self._moves(step.exchange, row, "")
         elif isinstance(step, StreamCopy):
@@ -390,18 +456,33 @@ class _Counts:
         arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments)
         self._moved.setdefault((row, prefix), ByIdentities()).setdefault(arrays, []).append(exchange)
 
-    def _group(self, group: VertexGroup, size: _Size, row: int) -> None:
+    def _group(self, group: VertexGroup, size: _Size, row: int, first: tuple[int, int]) -> None:
         where = (row, group.tiles)
-        self._variants.setdefault(size.variant, {})[where] = None
+        met = (size.variant, row, group.tiles)
+        if met not in self._met or first < self._met[met]:
+            self._met[met] = first
         known = self._groups.get(where)
         self._groups[where] = size.counts if known is None else [*map(add, known, size.counts)]
 
-    def _spread(self) -> None:
+    def _instances(self, variant: Variant, first: tuple[int, int]) -> Flags:
+        """The tiles of a variant, to be added to, which is met at a step and there in a group."""
+        found = self._variants.get(variant)
+        tiles = np.zeros(self.shape, bool) if found is None else found.tiles
+        if found is None or first < found.first:
+            self._variants[variant] = _Instances(first, tiles)
+        return tiles
+
+    def spread(self) -> _Counts:
+        """With all that was counted by tiles."""
         if self._groups:
             self._spread_vertices()
+        for (variant, row, tiles), first in self._met.items():
+            self._instances(variant, first)[row, tiles.index] = True
         for (row, prefix), moved in self._moved.items():
             for _, (exchange, *more) in moved.items():
                 self._add_moves(row, prefix, exchange, 1 + len(more))
+        self._groups, self._met, self._moved = {}, {}, {}
+        return self
 
     def _spread_vertices(self) -> None:
         """Counts of all groups, added up over their tiles at once; doubles hold the sums, which are below 2^53."""
@@ -420,17 +501,11 @@ class _Counts:
         self.exchanges[prefix][row] += count
         self.sums["runs"][row] += busy if count == 1 else count * busy
 
-    def _held(self, where: Iterable[tuple[int, TileSet]]) -> npt.NDArray[np.bool_]:
-        found = np.zeros(self.shape, bool)
-        for row, tiles in where:
-            found[row, tiles.index] = True
-        return found
-
     def variants(self) -> tuple[CodeVariant, ...]:
-        """The instantiations met, in order."""
+        """The instantiations met, in the order of the steps."""
         return tuple(
-            CodeVariant(vertex=vertex, template=template, code_bytes=size, tiles=self._held(where))
-            for (vertex, template, size), where in self._variants.items()
+            CodeVariant(vertex=vertex, template=template, code_bytes=size, tiles=found.tiles)
+            for (vertex, template, size), found in sorted(self._variants.items(), key=lambda each: each[1].first)
         )
 
     def inputs(self, categories: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -445,15 +520,17 @@ class _Counts:
         sums, target, code = self.sums, self.target, self.target.code
         match category:
             case "internal_exchange_code" | "global_exchange_code":
-                prefix = "global_" if category == "global_exchange_code" else ""
+                inside = category == "internal_exchange_code"
+                prefix, begun = ("", code.control_exchanges) if inside else ("global_", 0)
                 return {
-                    "instructions": sums[prefix + "instructions"],
-                    "exchanges": self._everywhere(self.exchanges[prefix]),
+                    "instructions": sums[prefix + "instructions"] + begun * piece_instructions(target),
+                    "exchanges": self._everywhere(self.exchanges[prefix] + begun),
                     "instruction_bytes": target.exchange_instruction_bytes,
                     "exchange_bytes": code.exchange_bytes_per_exchange,
                 }
             case "host_exchange_code":
-                return {"copies": self._everywhere(self.copies), "copy_bytes": code.host_exchange_bytes_per_copy}
+                copies = self._everywhere(self.copies + code.control_copies)
+                return {"copies": copies, "copy_bytes": code.host_exchange_bytes_per_copy}
             case "control_code":
                 return {
                     "runs": sums["runs"],

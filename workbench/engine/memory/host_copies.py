@@ -15,7 +15,8 @@ from workbench.engine.program import Program, Sequence, StreamCopy, TileProgram,
 def followers(program: TileProgram) -> frozenset[int]:
     """Ids of the host's copies right behind another one of their IPU and direction: Poplar merges them to one."""
     found: set[int] = set()
-    waiting: list[Program] = [program.entry, *program.functions.values()]
+    bodies = zip((*program.functions.values(), program.entry), program.leaves_of_bodies, strict=True)
+    waiting: list[Program] = [body for body, steps in bodies if any(isinstance(step, StreamCopy) for step in steps)]
     while waiting:
         node = waiting.pop()
         waiting += children(node)
