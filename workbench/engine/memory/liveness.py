@@ -299,7 +299,7 @@ def _table(program: TileProgram, footprint: Footprint, ipu: int, intervals: Inte
     categories = np.stack([footprint.categories[name][ipu] for name in FOOTPRINT_CATEGORIES])
     class_of, first_tile, counts = _classes(np.concatenate((held, categories)))
     rows = held[:, first_tile]
-    always = categories[:, first_tile].sum(axis=0) + rows[row[kept]].sum(axis=0)
+    always = categories[:, first_tile].sum(axis=0) + np.bincount(row[kept], minlength=len(rows)) @ rows
     return _Table(
         rows=frozen(rows),
         members=frozen(np.column_stack((mine, row))[live]),
