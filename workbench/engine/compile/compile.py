@@ -19,7 +19,7 @@ from workbench.engine.memory.footprint import Footprint, footprint
 from workbench.engine.memory.liveness import Liveness, liveness
 from workbench.engine.options import NotedOptions, Options, answers_alike
 from workbench.engine.planner.family import search_ahead
-from workbench.engine.program import TileProgram, verify_program
+from workbench.engine.program import Sound, TileProgram, verify_program
 from workbench.engine.remembered import trim
 from workbench.engine.target import Target
 from workbench.engine.time.execute import costs_of, execute
@@ -44,6 +44,7 @@ class Compiled:
     phases: tuple[Phase, ...]
     prepared: Optimised | None = None
     costs: StepCosts | None = field(default=None, repr=False)
+    sound: Sound | None = field(default=None, repr=False)
     read: Mapping[tuple[str, Any], Any] = field(default_factory=dict, repr=False)  # options behind the graph passes
 
     def serves(self, prepared: Optimised, target: Target, options: Options, ipus: int) -> bool:
@@ -89,18 +90,21 @@ def compile_graph(
     nothing kept.
     """
     trim()
-    for folder in (ops, vertices):
-        folder.load()  # before the first phase, whose time is the program's
+    ops.load()
     clock = Clock(progress)
     known = like.prepared if like is not None else None
-    if known is not None and known.serves(graph, options):
+    serves = known is not None and known.serves(graph, options)
+    if not serves:
+        refuse_large_values(graph)
+        plan_ahead(graph, target, options)
+    vertices.load()  # while products are planned, and before the first phase, whose time is the program's
+    if known is not None and serves:
         known = known.saying(graph)  # of the same values, so that none is too large
         clock.phases.extend(known.repeated())
     else:
-        refuse_large_values(graph)
-        plan_ahead(graph, target, options)
         known = prepare(graph, options, clock.phase, clock.phases, known)
     noted = NotedOptions.of(options)
+    sound = Sound(target.tiles_per_ipu, like.sound if like is not None else None)
     with clock.phase("lower") as changed:
         same = like is not None and like.serves(known, target, options, ipus)
         lowered = like.lowered if like is not None and same else None
@@ -117,13 +121,13 @@ def compile_graph(
                 earlier=like.footprint.sizes if like is not None else None,
                 costs=like.costs if like is not None else None,
             )
-            verify_program(lowered.program)
+            verify_program(lowered.program, sound)
         size = f"{len(lowered.program.steps)} steps, {len(lowered.program.variables)} variables"
         changed.append(f"{size}, {AGAIN}" if same else size)
     if like is not None and same:
         return like.again(known, options, clock)
     measured = measure(lowered.program, noted, clock, graph=known.graph, lowered=lowered, earlier=like)
-    return replace(measured, options=options, prepared=known, read=noted.noted)
+    return replace(measured, options=options, prepared=known, read=noted.noted, sound=sound)
 
 
 @paused_collection()

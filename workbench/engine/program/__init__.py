@@ -29,7 +29,7 @@ from workbench.engine.program.program import (
     leaves,
     rewritten,
 )
-from workbench.engine.program.verify import verify_program
+from workbench.engine.program.verify import Sound, verify_program
 
 __all__ = [
     "Call",
@@ -45,6 +45,7 @@ __all__ = [
     "Program",
     "Repeat",
     "Sequence",
+    "Sound",
     "Step",
     "StreamCopy",
     "Sync",

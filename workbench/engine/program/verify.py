@@ -13,8 +13,11 @@ from workbench.engine.program.program import ComputeSet, DoExchange, OnTileExecu
 from workbench.errors import VerificationError
 
 
-def verify_program(program: TileProgram) -> TileProgram:
-    """Check the rules of the encoding and return the program; a broken rule is a `VerificationError`."""
+def verify_program(program: TileProgram, known: Sound | None = None) -> TileProgram:
+    """Check the rules of the encoding and return the program; a broken rule is a `VerificationError`.
+
+    What is `known` to be sound for as many tiles is not looked at again, and what is found sound is known then.
+    """
     columns = columns_of(program)
     if len(set(columns.step_id.tolist())) != len(program.steps):
         raise VerificationError("two steps have one id")
@@ -24,7 +27,7 @@ def verify_program(program: TileProgram) -> TileProgram:
     if unknown.any():
         step = program.steps[accesses.step[unknown.argmax()]]
         raise VerificationError(f"step {step.id} {step.name} names an unknown variable")
-    known = _Sound(program.target.tiles_per_ipu)
+    known = known or Sound(program.target.tiles_per_ipu)
     for step in program.steps:
         if isinstance(step, OnTileExecute):
             known.compute_set(step.compute_set)
@@ -51,21 +54,26 @@ def _verify_variables(program: TileProgram) -> None:
     raise VerificationError(f"{variable} is on an IPU outside 0..{program.ipus - 1}")
 
 
-class _Sound:
-    """What was looked at: many sets have the same groups, groups the same tiles, and exchanges the same bytes."""
+class Sound:
+    """What was looked at: many sets have the same groups, groups the same tiles, and exchanges the same bytes.
 
-    def __init__(self, tiles: int) -> None:
+    Of what an `earlier` program had is kept what is met again.
+    """
+
+    def __init__(self, tiles: int, earlier: Sound | None = None) -> None:
         self.tiles = tiles
         self._groups: ByIdentity[tuple[VertexGroup, ...], None] = ByIdentity()
         self._placed: ByIdentity[TileSet, None] = ByIdentity()
         self._moved: ByIdentities[IntArray, None] = ByIdentities()
+        before = self if earlier is None or earlier.tiles != tiles else earlier
+        self._earlier_groups, self._earlier_moved = before._groups, before._moved
         self._vertices: set[str] = set()
 
     def compute_set(self, compute_set: ComputeSet) -> None:
         """Every group runs a vertex that there is, on tiles of the IPU."""
         if compute_set.groups in self._groups:
             return
-        for group in compute_set.groups:
+        for group in () if compute_set.groups in self._earlier_groups else compute_set.groups:
             if group.vertex not in self._vertices:
                 vertices.find(group.vertex)
                 self._vertices.add(group.vertex)
@@ -82,6 +90,6 @@ class _Sound:
         """No more is sent than is received."""
         arrays = (step.exchange.sent_bytes, step.exchange.received_bytes)
         if arrays not in self._moved:
-            if step.exchange.multicast_extra_bytes < 0:
+            if arrays not in self._earlier_moved and step.exchange.multicast_extra_bytes < 0:
                 raise VerificationError(f"step {step.id} {step.name} sends more bytes than are received")
             self._moved[arrays] = None
