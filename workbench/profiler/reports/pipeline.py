@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -162,15 +163,18 @@ class Pipeline(Report):
         return self._bubbles(*self._window(None, None))
 
     def _bubbles(self, first: int, last: int) -> dict[str, Any]:
-        spent = self.spent(first, last)
-        idle = spent[spent["cause"].isin(IDLE)]
+        totals = self.profile.timeline.totals(first, last)
+        idle = [(ipu, cause, cycles) for (ipu, cause), cycles in totals.items() if cause in IDLE]
+        by_cause, by_ipu = Counter[str](), Counter[int]()
+        for ipu, cause, cycles in idle:
+            by_cause[cause] += cycles
+            by_ipu[ipu] += cycles
         whole = self.profile.ipus * max(0, last - first)
-        by_cause, by_ipu = (idle.groupby(key)["cycles"].sum() for key in ("cause", "ipu"))
         return {
             "window": (first, last),
-            "fraction": int(idle["cycles"].sum()) / whole if whole else 0.0,
-            "by_cause": {cause: int(by_cause[cause]) for cause in IDLE if cause in by_cause},
-            "by_ipu": [int(by_ipu.get(ipu, 0)) for ipu in range(self.profile.ipus)],
+            "fraction": by_cause.total() / whole if whole else 0.0,
+            "by_cause": {cause: by_cause[cause] for cause in IDLE if cause in by_cause},
+            "by_ipu": [by_ipu[ipu] for ipu in range(self.profile.ipus)],
         }
 
     @cached_property

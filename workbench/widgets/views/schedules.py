@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,9 @@ def payload(report: ScheduleComparison) -> tuple[dict[str, Any], bytes]:
 
 
 def _described(trial: Trial, profile: Profile, *, best: bool) -> dict[str, Any]:
-    spent = profile.cycle_breakdown.groupby("cause", sort=False)["cycles"].sum()
+    breakdown, spent = profile.tables["cycle_breakdown"], Counter[str]()
+    for cause, cycles in zip(*(breakdown[name].tolist() for name in ("cause", "cycles")), strict=True):
+        spent[cause] += cycles
     return {
         "title": trial.title,
         "best": best,
@@ -113,7 +116,7 @@ def _described(trial: Trial, profile: Profile, *, best: bool) -> dict[str, Any]:
         "bubble": float(profile.pipeline.bubbles()["fraction"]),
         "max_tile_bytes": profile.max_tile_bytes,
         "stash_bytes": stash_bytes(profile),
-        "spent": {str(cause): int(cycles) for cause, cycles in spent.items() if cycles},
+        "spent": {cause: cycles for cause, cycles in spent.items() if cycles},
     }
 
 
