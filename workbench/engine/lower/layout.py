@@ -6,6 +6,7 @@ from workbench.engine import ops
 from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Graph, Node, Value
 from workbench.engine.graph.flow import callees_first
+from workbench.engine.graph.primitives import Kind, kind
 from workbench.engine.lower.in_place import flat_nodes
 from workbench.engine.mapping import Mapping
 from workbench.engine.ops import same_type
@@ -26,8 +27,11 @@ def find_wishes(lowering: Lowering) -> Wishes:
     lowering.wishes = wishes
     for function in callees_first(graph):
         nodes = list(flat_nodes(graph, function))
+        # Products in the order in which their plans are searched beside: the last are not there yet.
+        asked = {node: _layouts(node, lowering) for node in nodes if kind(node) is Kind.PRODUCT}
         for node in sorted(nodes, key=_written, reverse=True):
-            for number, mapping in ops.family_of(node).layouts(node, lowering).items():
+            layouts = asked[node] if node in asked else _layouts(node, lowering)
+            for number, mapping in layouts.items():
                 wishes[node.operands[number]] = mapping
         for _ in range(2):  # wishes of parameters reach optimizer slots, then the gradients that meet them there
             for node in reversed(nodes):
@@ -37,6 +41,10 @@ def find_wishes(lowering: Lowering) -> Wishes:
         lowering.summed_halves |= _summands(nodes)
     _anchor_parameters(lowering, wishes)
     return wishes
+
+
+def _layouts(node: Node, lowering: Lowering) -> dict[int, Mapping]:
+    return ops.family_of(node).layouts(node, lowering)
 
 
 def _summands(nodes: list[Node]) -> set[Value]:

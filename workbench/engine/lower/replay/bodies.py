@@ -87,8 +87,14 @@ class StageBodies:
             lowering.outliner = start.outlining.outliner()
 
     def begin_anew(self, lowering: Driver) -> Outlining | None:
-        """Find wishes and an outliner; returns what can be shared, found once a graph; None: nothing is to be."""
+        """Find an outliner and wishes; returns what can be shared, found once a graph; None: nothing is to be."""
+        shared = self._outlining(lowering)  # first, since wishes wait for plans that are searched meanwhile
+        if shared is not None:
+            lowering.outliner = shared.outliner()
         lowering.wishes = find_wishes(lowering)
+        return shared
+
+    def _outlining(self, lowering: Driver) -> Outlining | None:
         if not lowering.options.get("optimizations.enable_graph_outlining"):
             return None
         # A run reads all its arguments at its start, where inputs copied one by one have not come yet.
@@ -97,7 +103,6 @@ class StageBodies:
         if known is None or not known[0].is_but_for_words(lowering.graph) or known[1] is not lowering.reuse:
             known = (lowering.graph, lowering.reuse, outlining(lowering.graph, lowering.reuse, runs=runs))
             self._outlined[runs] = known
-        lowering.outliner = known[2].outliner()
         return known[2]
 
     def _started(self, lowering: Driver) -> _Start:
