@@ -26,26 +26,37 @@ ROOT = Path(__file__).parents[1]
 CUTS = [f"encoder_{layer}" for layer in (0, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 17, 18, 20, 21)]  # 16 stages of 24 layers
 
 
-def spent() -> float:
-    """Seconds of processor time, the user's and the system's, of this process, all its threads and who plans beside."""
+def own_seconds() -> float:
+    """Seconds of processor time, the user's and the system's, of this process and all its threads."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    beside = sys.modules.get("workbench.engine.planner.beside.second")  # not in every checkout
-    return used.ru_utime + used.ru_stime + (beside.SECOND.seconds if beside else 0.0)
+    return used.ru_utime + used.ru_stime
+
+
+def beside_seconds() -> float:
+    """Seconds of processor time of who plans beside this process, as far as it has said."""
+    module = sys.modules.get("workbench.engine.planner.beside.second")  # not in every checkout
+    return module.SECOND.seconds if module else 0.0
+
+
+def spent() -> float:
+    """Seconds of processor time of this process and of who plans beside it."""
+    return own_seconds() + beside_seconds()
 
 
 def phases(*arguments: Any, **options: Any) -> float:
-    """Processor time of a compile and its profile, from the end of the trace on."""
+    """Processor time of a compile and its profile, from the end of the trace on, and what was planned during that."""
     import workbench as wb
 
     begun: list[float] = []
 
     def listen(phase: str) -> None:
         if phase != "trace" and not begun:
-            begun.append(spent())
+            begun.append(own_seconds())
 
+    planned = beside_seconds()
     executable = wb.compile(*arguments, mode="training", progress=listen, **options)
     assert executable.profile.total_cycles > 0
-    return spent() - begun[0]
+    return own_seconds() - begun[0] + beside_seconds() - planned
 
 
 def adam() -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.base.checked import heard
 from workbench.base.collection import paused_collection
 from workbench.base.units import bytes_text, things_text
-from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure, plan_ahead
+from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure, plan_ahead, products_ahead
 from workbench.engine.graph.branches import with_branches_said
 from workbench.engine.graph.iterations import with_iterations_said
 from workbench.engine.graph.trip_counts import with_trip_counts
@@ -18,6 +18,7 @@ from workbench.engine.lower.io_tiles import apart_by_hand
 from workbench.engine.options import Options
 from workbench.engine.passes import PIPELINE
 from workbench.engine.passes.shard import shards_of
+from workbench.engine.planner.family import search_no_more
 from workbench.errors import InputError
 from workbench.executable import cache
 from workbench.executable.arguments import refuse_idle
@@ -98,11 +99,19 @@ def _nearest(request: Request, graph: Graph, like: Executable | None) -> Executa
 def traced_graph(request: Request, traced: Source | None = None) -> tuple[Source, Graph]:
     """A request's source as traced, now unless it is given, and the graph that its options and counts make of it."""
     with TRACING:
-        found = traced or trace_source(request)
+        found = traced or _traced_source(request)
         graph = recomputed_source(found, request.options).graph
     graph = with_iterations_said(with_branches_said(with_trip_counts(graph, request.trip_counts or {})))
     refuse_idle(request, graph)
     return found, graph
+
+
+def _traced_source(request: Request) -> Source:
+    """A request's source, traced now, while its products are planned."""
+    from workbench.engine.frontends.trace.heard import products_told
+
+    with products_told(products_ahead(request.target, request.options).hear):
+        return trace_source(request)
 
 
 def compile_and_write(request: Request, progress: Progress | None = None) -> Executable:
@@ -150,8 +159,10 @@ def _compiled(
         earlier = cache.earlier_profile(content)
         if earlier is None:
             return cache.cached(content, compile_now), content
+        search_no_more()
         row = _found_row(start, "the profile an earlier session kept of equal content")
         return Kept(profile=lambda: earlier, phases=row, compile=lambda: cache.cached(content, compile_now)), content
+    search_no_more()
     row, before, found = _found_row(start, "the result of an equal compile"), known.content, known.compiled
     if before == content:
         return dataclasses.replace(found, phases=row), content

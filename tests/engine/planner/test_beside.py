@@ -10,6 +10,8 @@ import textwrap
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,18 +21,22 @@ from hypothesis import strategies as st
 from tests.engine.planner.cases import windows
 from workbench.engine.compile import compile_graph
 from workbench.engine.frontends.functions import trace_function
-from workbench.engine.graph import Graph
+from workbench.engine.frontends.trace.heard import products_told
+from workbench.engine.graph import Graph, Node
+from workbench.engine.graph.primitives import Kind, kind
 from workbench.engine.options import Options
+from workbench.engine.planner import family
 from workbench.engine.planner.beside import helper, second
 from workbench.engine.planner.beside.second import LEAST, SECOND, Second, processes, start_for
 from workbench.engine.planner.beside.wire import DROP, FOUND, MACHINE, PLAN, READY, Lines, Question, line, made, plain
-from workbench.engine.planner.family import search_ahead
+from workbench.engine.planner.family import Ahead, search_ahead
 from workbench.engine.planner.methods import load
 from workbench.engine.planner.problem import ConvProblem
 from workbench.engine.planner.search import Settings, choice_of, finished, plan, search
 from workbench.engine.program.tree import dump
 from workbench.engine.target import target
 from workbench.errors import InputError
+from workbench.executable import compile_request, make_request
 
 SMALL = target("ipu2", tiles_per_ipu=16)
 MANY = 2 * LEAST
@@ -253,7 +259,8 @@ def test_on_one_processor_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None
     assert not one.is_alive
 
 
-def products(count: int, first: int) -> Graph:
+def chained(count: int, first: int) -> tuple[Any, list[Any]]:
+    """A function of many products that differ, and its arguments."""
     import jax
 
     def program(x: object, *weights: object) -> object:
@@ -263,7 +270,59 @@ def products(count: int, first: int) -> Graph:
 
     sizes = range(first, first + count + 1)
     weights = [jax.ShapeDtypeStruct((one, one + 1), "float32") for one in sizes[:-1]]
-    return trace_function(program, jax.ShapeDtypeStruct((5, first), "float32"), *weights, name="chain").graph
+    return program, [jax.ShapeDtypeStruct((5, first), "float32"), *weights]
+
+
+def products(count: int, first: int) -> Graph:
+    program, arguments = chained(count, first)
+    return trace_function(program, *arguments, name="chain").graph
+
+
+def test_what_a_trace_tells_is_asked_as_it_comes_and_no_other_than_its_graph_asks(
+    monkeypatch: pytest.MonkeyPatch, other: Second
+) -> None:
+    import jax
+
+    asked: list[list[Question]] = []
+    monkeypatch.setattr(Second, "ask", lambda self, wanted: asked.append(list(wanted)))
+    monkeypatch.setattr(family, "SECOND", other)
+    other.start()
+    program, arguments = chained(LEAST, 50)
+
+    def step(*given: Any) -> Any:
+        return jax.grad(lambda *each: program(*each).sum(), argnums=tuple(range(1, len(given))))(*given)
+
+    told: list[Node] = []
+    ahead = Ahead(SMALL, Options())
+
+    def hear(node: Node) -> None:
+        told.append(node)
+        ahead.hear(node)
+
+    with products_told(hear):
+        graph = trace_function(step, *arguments, name="step").graph
+    count = sum(kind(node) is Kind.PRODUCT for node in graph.body.nodes)
+    assert len(told) == count == 3 * LEAST - 1  # the first input has no gradient
+    assert [len(wanted) for wanted in asked] == [LEAST, 2 * LEAST]
+    search_ahead(graph, SMALL, Options())
+    early, whole = asked[-2], asked[-1]
+    assert early == whole[: len(early)]
+    trace_function(program, *arguments, name="chain")
+    assert len(told) == count
+
+
+def test_what_a_cache_has_is_not_searched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, other: Second) -> None:
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    monkeypatch.setattr(family, "SECOND", other)
+    program, arguments = chained(LEAST, 70)
+    request = make_request(program, inputs=tuple(arguments))
+    first = compile_request(request)
+    other.start()
+    again = compile_request(request)
+    assert list(again.passes["phase"]) == ["trace", "cache"]
+    assert not other.waiting
+    assert not other.answers
+    assert again.profile.total_cycles == first.profile.total_cycles
 
 
 def test_a_compile_is_the_same_with_one_and_without(monkeypatch: pytest.MonkeyPatch, other: Second) -> None:
@@ -271,8 +330,6 @@ def test_a_compile_is_the_same_with_one_and_without(monkeypatch: pytest.MonkeyPa
     found: list[object] = []
     choice = Second.choice
     monkeypatch.setattr(Second, "choice", lambda self, asked: found.append(choice(self, asked)) or found[-1])
-    import workbench.engine.planner.family as family
-
     monkeypatch.setattr(family, "SECOND", other)
     monkeypatch.setattr(second, "SECOND", other)
     other.start()

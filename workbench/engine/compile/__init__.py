@@ -10,6 +10,7 @@ from workbench.engine.compile.compile import (
     compile_graph,
     measure,
     plan_ahead,
+    products_ahead,
 )
 from workbench.engine.compile.phases import Clock, Phase
 
@@ -20,4 +21,5 @@ __all__ = [
     "compile_graph",
     "measure",
     "plan_ahead",
+    "products_ahead",
 ]

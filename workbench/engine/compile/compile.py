@@ -18,7 +18,7 @@ from workbench.engine.memory.allocation import Allocation, allocate
 from workbench.engine.memory.footprint import Footprint, footprint
 from workbench.engine.memory.liveness import Liveness, liveness
 from workbench.engine.options import NotedOptions, Options, answers_alike
-from workbench.engine.planner.family import search_ahead
+from workbench.engine.planner.family import Ahead, search_ahead
 from workbench.engine.program import Sound, TileProgram, verify_program
 from workbench.engine.remembered import trim
 from workbench.engine.target import Target
@@ -71,6 +71,11 @@ def plan_ahead(graph: Graph, target: Target, options: Options) -> None:
     search_ahead(graph, compute_target(target, io_tiles_of(options, target)), options)
 
 
+def products_ahead(target: Target, options: Options) -> Ahead:
+    """Has the products of a graph that is not whole yet planned beside, as `plan_ahead` does."""
+    return Ahead(compute_target(target, io_tiles_of(options, target)), options)
+
+
 @paused_collection()
 def compile_graph(
     graph: Graph,
@@ -90,13 +95,13 @@ def compile_graph(
     nothing kept.
     """
     trim()
-    ops.load()
     clock = Clock(progress)
     known = like.prepared if like is not None else None
     serves = known is not None and known.serves(graph, options)
     if not serves:
         refuse_large_values(graph)
         plan_ahead(graph, target, options)
+    ops.load()
     vertices.load()  # while products are planned, and before the first phase, whose time is the program's
     if known is not None and serves:
         known = known.saying(graph)  # of the same values, so that none is too large

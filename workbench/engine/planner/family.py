@@ -21,7 +21,7 @@ from workbench.engine.graph import Graph, Node
 from workbench.engine.graph.primitives import Kind, kind
 from workbench.engine.mapping import Mapping
 from workbench.engine.options import Options
-from workbench.engine.planner.beside.second import SECOND, planned
+from workbench.engine.planner.beside.second import LEAST, SECOND, planned
 from workbench.engine.planner.beside.wire import Question
 from workbench.engine.planner.bytes import bounds
 from workbench.engine.planner.emission import lower_plan, node_places, operand_order
@@ -70,15 +70,36 @@ def _posed(node: Node, target: Target, options: Options) -> tuple[Planned, PlanO
 
 
 def search_ahead(graph: Graph, target: Target, options: Options) -> None:
-    """Have the plans of a graph's products searched beside, if somebody is there to: the last first, as wishes for
+    """Have the plans of a graph's products searched beside, if somebody is there to, in the order in which wishes for
     layouts are found."""
     if not SECOND.is_alive:
         return
-    products = (
-        node for each in graph.functions.values() for node in reversed(each.nodes) if kind(node) is Kind.PRODUCT
-    )
+    products = (node for each in graph.functions.values() for node in each.nodes if kind(node) is Kind.PRODUCT)
     asked = (_posed(node, target, options)[1].question(options) for node in products if has_products(node))
     SECOND.ask(list(dict.fromkeys(asked)))
+
+
+def search_no_more() -> None:
+    """Have nothing searched beside: nobody is going to need it."""
+    SECOND.ask(())
+
+
+class Ahead:
+    """Has plans of products searched beside as they are told one by one, if somebody is there to."""
+
+    def __init__(self, target: Target, options: Options) -> None:
+        self._target, self._options = target, options
+        self._wanted: dict[Question, None] = {}
+        self._asked = 0
+
+    def hear(self, node: Node) -> None:
+        """Of one product; some are waited for, since few are not worth asking."""
+        if not SECOND.is_alive or not has_products(node):
+            return
+        self._wanted[_posed(node, self._target, self._options)[1].question(self._options)] = None
+        if len(self._wanted) >= self._asked + LEAST:
+            self._asked = len(self._wanted)
+            SECOND.ask(list(self._wanted))
 
 
 def has_products(node: Node) -> bool:

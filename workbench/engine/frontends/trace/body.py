@@ -18,6 +18,7 @@ from workbench.engine.frontends.expand.expansions import Expander
 from workbench.engine.frontends.expand.fold import FOLDED_DTYPES, LARGEST_FOLDED_ARRAY
 from workbench.engine.frontends.trace.drafts import Draft, Sheet, freeze_function, name_unnamed, name_updates, prune
 from workbench.engine.frontends.trace.frames import Frames
+from workbench.engine.frontends.trace.heard import Listener, listener
 from workbench.engine.frontends.trace.index_values import IndexValues
 from workbench.engine.frontends.trace.jaxpr_params import plain_attributes
 from workbench.engine.graph import Function
@@ -46,6 +47,7 @@ class Converter:
     frames: Frames = field(default_factory=Frames)
     expander: Expander = field(default_factory=Expander)
     places: dict[tuple[Stack, Stack], Place] = field(default_factory=dict)
+    listener: Listener | None = field(default_factory=listener)  # of products
 
     def place(self, context: Context, own: Stack) -> Place:
         """What the stacks around and of an equation say."""
@@ -147,11 +149,12 @@ class Body(ABC):
             region, source = context.region or found, context.source or line
         source = place.source or source
         attributes = plain_attributes(eqn.primitive.name, eqn.params)
-        if place.partials and primitive(eqn.primitive.name).kind is Kind.PRODUCT:
+        is_product = primitive(eqn.primitive.name).kind is Kind.PRODUCT
+        if place.partials and is_product:
             attributes = tuple(sorted((*attributes, ("partials_type", place.partials))))
         if place.feed:
             attributes = tuple(sorted((*attributes, *place.feed)))
-        return Draft(
+        draft = Draft(
             eqn.primitive.name,
             tuple(operands),
             tuple(self.define(var, eqn.primitive.name, place.layer, source) for var in eqn.outvars),
@@ -163,6 +166,9 @@ class Body(ABC):
             source,
             shard=place.shard,
         )
+        if is_product and converter.listener is not None:
+            converter.listener(self.sheet.node(draft))
+        return draft
 
     def used_constants(self, results: Sequence[int]) -> list[tuple[int, Any]]:
         """The arrays closed over that something needs, with their numbers."""

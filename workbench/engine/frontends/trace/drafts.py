@@ -45,6 +45,14 @@ class Sheet:
         self.types.append((shape, dtype))
         return len(self.types) - 1
 
+    def node(self, draft: Draft) -> Node:
+        """A draft as a node by itself, with values of its own."""
+        operands, results = (
+            tuple([Value(number, *self.types[number]) for number in numbers])
+            for numbers in (draft.operands, draft.results)
+        )
+        return Node(draft.op, operands, results, draft.attrs, Origin(direction=draft.direction or "forward"))
+
     def literal(self, value: Plain, shape: tuple[int, ...], dtype: str) -> int:
         """A scalar constant; equal constants are one value."""
         key = (type(value).__name__, repr(value), (shape, dtype))
