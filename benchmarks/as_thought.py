@@ -118,8 +118,7 @@ def verdict() -> Figures:
 
 def verdict_of_another() -> Figures:
     """The same of a ResNet-50 of other sizes, of which nothing can be known beforehand; and how far it is beyond that
-    of the usual one, which a process of its own takes before: beside one that has imported all and compiled, it took a
-    tenth less.
+    of the usual one, which a process of its own takes before this one has loaded anything, so that both begin alike.
     """
     usual = in_fresh_process("verdict")["over_xla"]
     with timed() as ours:
