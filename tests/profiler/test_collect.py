@@ -20,7 +20,7 @@ from workbench.base.categories import MEMORY_CATEGORIES
 from workbench.engine.program import TileProgram
 from workbench.profiler.collect import collect, numbered
 from workbench.profiler.memory import live_bytes
-from workbench.profiler.profile import Profile
+from workbench.profiler.profile import Profile, with_meta
 from workbench.profiler.schema import SCHEMA
 from workbench.profiler.storage import load_profile
 from workbench.profiler.validity import validate
@@ -253,6 +253,16 @@ def test_the_verdict_needs_neither_all_vectors_nor_all_mappings(monkeypatch: pyt
     for table, name in (("variables", "name"), ("terms", "value"), ("steps", "moves"), ("codelets", "vertex")):
         with pytest.raises(AssertionError, match="before"):
             assert profile.tables[table][name].size
+
+
+def test_profiles_of_one_program_share_its_timeline_whoever_asks_first() -> None:
+    profile = collect(compiled(tiny()))
+    other = with_meta(with_meta(profile, name="other"), assumptions=["one"])
+    assert other.name == "other"
+    assert profile.timeline is other.timeline
+    assert profile.control is other.control
+    copied = copy.deepcopy(other)
+    assert copied.timeline.root.totals == other.timeline.root.totals
 
 
 def test_a_copy_holds_the_columns_and_nothing_of_the_engine() -> None:

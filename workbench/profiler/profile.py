@@ -30,8 +30,9 @@ from workbench.profiler.places import cycle_of, ipu_of, step_of, tile_of
 from workbench.profiler.registry import exports
 from workbench.profiler.report import face, plain_html
 from workbench.profiler.schema import Column, Stored, Table
-from workbench.profiler.timeline import MOST_ROWS, Timeline, blocks, timeline_of, told_cut
-from workbench.profiler.timeline.tree import ControlTree, parse
+from workbench.profiler.timeline import MOST_ROWS, Timeline, blocks, told_cut
+from workbench.profiler.timeline.builder import Course
+from workbench.profiler.timeline.tree import ControlTree
 
 
 class Peak(NamedTuple):
@@ -268,12 +269,17 @@ class Profile(Offers):
     @cached_property
     def control(self) -> ControlTree:
         """The control tree of the program: its entry, and the functions that calls run."""
-        return parse(self.meta["trace"], steps=frozenset(self.tables["steps"]["id"].tolist()), ipus=self.ipus)
+        return self._course.control
 
     @cached_property
     def timeline(self) -> Timeline:
         """The executed program with its costs, from which windows are unrolled."""
-        return timeline_of(self)
+        return self._course.timeline
+
+    @cached_property
+    def _course(self) -> Course:
+        """What the program executes; other profiles of it have the same."""
+        return Course(meta=self.meta, tables=self.tables, arrays=self.arrays)
 
     @bound
     def blocks(
@@ -371,9 +377,10 @@ def samples_text(meta: Mapping[str, Any]) -> str:
 
 
 def with_meta(profile: Profile, **more: Any) -> Profile:
-    """The profile with more in its meta that the program does not follow from: its control tree, its timeline and the
-    steps by caller are not worked out again."""
+    """The profile with more in its meta that the program does not follow from: its control tree and its timeline, also
+    those that nobody has asked for yet, and the steps by caller are not worked out again."""
     found = replace(profile, meta={**profile.meta, **more})
     known = ("control", "steps_by_caller", "timeline")
     found.__dict__.update((name, profile.__dict__[name]) for name in known if name in profile.__dict__)
+    found.__dict__["_course"] = profile._course
     return found

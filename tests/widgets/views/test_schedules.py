@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tests.widgets.views.made_schedules import PROBLEM, compared
 from tests.widgets.views.payloads import columns
+from workbench.profiler.profile import with_meta
 from workbench.profiler.report import face
 from workbench.widgets.views.schedules import SchedulesView, payload
 
@@ -23,6 +26,17 @@ def test_lanes_hold_the_cycles_of_their_profiles() -> None:
         spent = profile.cycle_breakdown
         expected = spent[~spent["cause"].str.startswith("idle")].groupby("ipu")["cycles"].sum()
         assert np.allclose(busy, expected, rtol=0.01)
+
+
+def test_trials_of_one_program_have_the_same_lanes() -> None:
+    report = compared()
+    first, second = report.profiles
+    again = with_meta(first, assumptions=["nothing is computed again"])
+    trials = (*report.trials, replace(report.trials[0], recomputation=True, executable=again))
+    data, buffer = payload(replace(report, profiles=(first, second, again), trials=trials))
+    sent = columns(data, buffer)
+    assert (sent["bins0"] == sent["bins2"]).all()
+    assert (sent["bins0"] != sent["bins1"]).any()
 
 
 def test_what_did_not_compile_says_why_and_the_best_is_marked() -> None:

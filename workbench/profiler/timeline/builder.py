@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
+from workbench.base.arrays import IntArray
 from workbench.base.causes import IDLE_BY_PHASE, idle_beside
 from workbench.base.collection import paused_collection
 from workbench.profiler.schema import Table
@@ -21,6 +24,27 @@ from workbench.profiler.timeline.timeline import (
     in_turn,
     repeated,
 )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Course:
+    """What a program executes, read when it is asked for from the data of one of its profiles: once for all of them
+    that differ in other meta."""
+
+    meta: Mapping[str, Any]
+    tables: Mapping[str, Table]
+    arrays: Mapping[str, IntArray]
+
+    @cached_property
+    def control(self) -> tree.ControlTree:
+        """The control tree."""
+        steps = frozenset(self.tables["steps"]["id"].tolist())
+        return tree.parse(self.meta["trace"], steps=steps, ipus=int(self.meta["ipus"]))
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """The timeline."""
+        return timeline_of(self)
 
 
 def timeline_of(profile: tree.Controlled) -> Timeline:

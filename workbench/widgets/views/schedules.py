@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.base.arrays import FloatArray
 from workbench.base.units import cycles_text
 from workbench.profiler.advice.schedules import stash_bytes
 from workbench.widgets.face import Face, register
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from workbench.profiler.advice.schedules import ScheduleComparison, Trial
     from workbench.profiler.profile import Profile
+    from workbench.profiler.timeline import Timeline
 
 ROW = 30
 LEFT, RIGHT = 210, 860
@@ -82,12 +84,12 @@ def payload(report: ScheduleComparison) -> tuple[dict[str, Any], bytes]:
     bins = max(1, min(BINS, MOST_BINS // max(1, lanes * len(BUSY))))
     columns: dict[str, tuple[str, Any]] = {}
     schedules = []
+    lanes_of: dict[Timeline, FloatArray] = {}  # trials of the same program have one
     trials = [trial for trial in report.trials if trial.executable is not None]
     for place, (trial, profile) in enumerate(zip(trials, report.profiles, strict=True)):
-        window = Window(first=0, last=profile.total_cycles, bins=bins, least=math.inf)
-        found = bins_of(profile, window)
-        parts = np.clip(np.rint(found / max(window.each, 1e-9) * 255), 0, 255)
-        columns[f"bins{place}"] = ("u1", parts.reshape(-1))
+        if profile.timeline not in lanes_of:
+            lanes_of[profile.timeline] = _lanes(profile, bins)
+        columns[f"bins{place}"] = ("u1", lanes_of[profile.timeline])
         schedules.append(_described(trial, profile, best=profile is report.best))
     layout, buffer = pack(columns)
     data = {
@@ -101,6 +103,13 @@ def payload(report: ScheduleComparison) -> tuple[dict[str, Any], bytes]:
         "refused": [{"title": trial.title, "problem": trial.problem} for trial in report.trials if trial.problem],
     }
     return data, buffer
+
+
+def _lanes(profile: Profile, bins: int) -> FloatArray:
+    """Which share of each bin an IPU spends on each cause, in 255ths."""
+    window = Window(first=0, last=profile.total_cycles, bins=bins, least=math.inf)
+    found = bins_of(profile, window)
+    return np.clip(np.rint(found / max(window.each, 1e-9) * 255), 0, 255).reshape(-1)
 
 
 def _described(trial: Trial, profile: Profile, *, best: bool) -> dict[str, Any]:
