@@ -17,6 +17,7 @@ from workbench.profiler.timeline import tree
 from workbench.profiler.timeline.timeline import (
     Later,
     Spent,
+    Stretch,
     TimedNode,
     Timeline,
     Totals,
@@ -89,7 +90,7 @@ class _Builder:
     def _step(self, step: int) -> TimedNode:
         name, cycles, where = self.steps[step]
         key = (cycles, *where)
-        spent = self._spent.get(key) or self._spent.setdefault(key, _spent(*key))
+        spent = self._spent.get(key) or self._spent.setdefault(key, in_turn([_spent(*key)]))
         return _made("step", name, cycles, spent, step=step)
 
     def _sequence(self, sequence: tree.Sequence) -> TimedNode:
@@ -179,11 +180,10 @@ def _beside(branches: Sequence[tuple[int, Spent]], cycles: int, idle: str) -> Sp
     return Spent(own, Counter({idle: cycles} if cycles else {}), ipus)
 
 
-def _spent(cycles: int, ipu: int, to_ipu: int, cause: str) -> Spent:
+def _spent(cycles: int, ipu: int, to_ipu: int, cause: str) -> Stretch:
     """What one execution of a step takes of the IPUs it occupies, and of each other one."""
     working = frozenset({ipu} if to_ipu < 0 else {ipu, to_ipu})
-    own = Counter({(place, cause): cycles for place in working})
-    return Spent(own, Counter({idle_beside(cause): cycles}), working)
+    return {(place, cause): cycles for place in working}, {idle_beside(cause): cycles}, working
 
 
 def _made(kind: str, name: str, cycles: int, spent: Spent, **more: Any) -> TimedNode:

@@ -330,23 +330,27 @@ class Spent(NamedTuple):
     ipus: frozenset[int]
 
 
-def in_turn(parts: Sequence[Spent]) -> Spent:
+Stretch: TypeAlias = "tuple[Mapping[tuple[int, str], int], Mapping[str, int], frozenset[int]]"
+"""As `Spent`, in dictionaries of any kind: plain ones are added up in half the time."""
+
+
+def in_turn(parts: Sequence[Stretch]) -> Spent:
     """Stretches one after another: an IPU that works in some of them waits in the others."""
-    if len(parts) == 1:
+    if len(parts) == 1 and isinstance(parts[0], Spent):
         return parts[0]
-    ipus = frozenset[int]().union(*{part.ipus for part in parts})
-    own: Totals = Counter()
-    rest: Counter[str] = Counter()
-    for part in parts:
-        for key, cycles in part.own.items():
+    ipus = frozenset[int]().union(*{working for _, _, working in parts})
+    own: dict[tuple[int, str], int] = {}
+    rest: dict[str, int] = {}
+    for spent, waited, working in parts:
+        for key, cycles in spent.items():
             own[key] = own.get(key, 0) + cycles
-        for cause, cycles in part.rest.items():
+        for cause, cycles in waited.items():
             rest[cause] = rest.get(cause, 0) + cycles
-        if part.ipus != ipus:
-            for ipu in ipus - part.ipus:
-                for cause, cycles in part.rest.items():
+        if working != ipus:
+            for ipu in ipus - working:
+                for cause, cycles in waited.items():
                     own[ipu, cause] = own.get((ipu, cause), 0) + cycles
-    return Spent(own, rest, ipus)
+    return Spent(Counter(own), Counter(rest), ipus)
 
 
 def side_by_side(parts: Sequence[Spent], cycles: int, idle: str) -> Spent:
