@@ -45,11 +45,12 @@ def busy_before(profile: Timed, times: FloatArray, ipus: Sequence[int], causes: 
 def _columns_of(steps: Table, columns: dict[tuple[int, str], int]) -> IntArray:
     """The columns a step adds to, one for each of the IPUs it works on, by its id; -1: none. int64[2, steps]."""
     found = np.full((2, int(steps["id"].max(initial=-1)) + 1), -1, np.int64)
-    names = ("id", "cause", "ipu", "to_ipu")
-    for step, cause, ipu, other in zip(*(steps[name].tolist() for name in names), strict=True):
-        found[0, step] = columns.get((ipu, cause), -1)
-        if other not in (-1, ipu):
-            found[1, step] = columns.get((other, cause), -1)
+    where = (steps[name].tolist() for name in ("cause", "ipu", "to_ipu"))
+    places: dict[tuple[str, int, int], int] = {}
+    kinds = [places.setdefault(key, len(places)) for key in zip(*where, strict=True)]
+    own = [columns.get((ipu, cause), -1) for cause, ipu, _ in places]
+    others = [-1 if other in (-1, ipu) else columns.get((other, cause), -1) for cause, ipu, other in places]
+    found[:, steps["id"]] = np.array([own, others], np.int64)[:, kinds]
     return found
 
 
@@ -118,7 +119,7 @@ class _Look:
         share = np.where(deeper, 0.0, since / np.maximum(parts.cycles[at], 1))
         found = parts.before[at] + parts.busy[at] * share[:, None]
         place = (rows[:, None], parts.columns[None, :])
-        if len(np.unique(rows)) == len(rows):
+        if np.bincount(rows, minlength=1).max() <= 1:
             self.found[place] += found
         else:  # two calls of a body at one time
             np.add.at(self.found, place, found)
@@ -134,21 +135,19 @@ class _Look:
         starts = np.array(node.offsets, np.int64)
         cycles = np.diff(starts, append=node.cycles)
         ids = np.array([member if isinstance(member, int) else -1 for member in members], np.int64)
-        steps = np.flatnonzero(ids >= 0)
-        entries = [
-            (place, self.columns.get(key, -1), spent)
-            for place, member in enumerate(members)
-            if isinstance(member, TimedNode)
-            for key, spent in member.totals.items()
-        ]
-        of_nodes = np.array(entries, np.int64).reshape(-1, 3).T
-        place = np.concatenate((steps, steps, of_nodes[0]))
-        column = np.concatenate((*self.steps[:, ids[steps]], of_nodes[1]))
-        spent = np.concatenate((cycles[steps], cycles[steps], of_nodes[2]))
+        steps, nodes = np.flatnonzero(ids >= 0), np.flatnonzero(ids < 0)
+        totals = [member.totals for member in members if isinstance(member, TimedNode)]
+        keys = [self.columns.get(key, -1) for each in totals for key in each]
+        of_nodes = [cycles for each in totals for cycles in each.values()]
+        many = np.array([len(each) for each in totals], np.int64)
+        place = np.concatenate((steps, steps, np.repeat(nodes, many)))
+        column = np.concatenate((*self.steps[:, ids[steps]], np.array(keys, np.int64)))
+        spent = np.concatenate((cycles[steps], cycles[steps], np.array(of_nodes, np.int64)))
         there = column >= 0
-        columns, column = np.unique(column[there], return_inverse=True)
+        used = np.bincount(column[there], minlength=len(self.columns)) > 0
+        columns = np.flatnonzero(used)
         busy = np.zeros((len(members), len(columns)))
-        busy[place[there], column] = spent[there]
+        busy[place[there], (np.cumsum(used) - 1)[column[there]]] = spent[there]
         before = np.cumsum(busy, axis=0) - busy
         return _Parts(starts, cycles, columns, busy, before, (ids < 0) & (cycles >= self.fine))
 
