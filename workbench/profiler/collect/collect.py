@@ -18,7 +18,7 @@ from workbench.engine.memory.liveness import Liveness
 from workbench.engine.program import GlobalExchange, TileProgram
 from workbench.engine.program.columns import columns_of
 from workbench.engine.program.tree import StepContext, dump
-from workbench.engine.time.trace import StepCost, Trace
+from workbench.engine.time.trace import Trace
 from workbench.profiler.collect.asked import SPAN, placer
 from workbench.profiler.collect.meta import asked_of, meta_of, unmodelled_of
 from workbench.profiler.collect.numbered import Numbered, columns_from, fields_of
@@ -92,7 +92,7 @@ class _Collector:
         """All tables but those of addresses and operators."""
         return {
             "variables": self.numbered.table("variables"),
-            "steps": self.step_rows(),
+            "steps": self.step_rows,
             "moves": self.numbered.table("moves"),
             "placements": self.numbered.table("placements"),
             "accesses": self.accesses(),
@@ -125,6 +125,7 @@ class _Collector:
         """What only some views look into, and takes as long as a tenth of a profile."""
         return {"per_tile": self.numbered.per_tile, "placement_numbers": self.numbered.placement_numbers}
 
+    @cached_property
     def step_rows(self) -> Table:
         """Where steps stand and what they take; what they do to each tile is made when it is asked for."""
         costs = [self.trace.steps[step.id] for step in self.steps]
@@ -205,30 +206,30 @@ class _Collector:
 
     def stages(self) -> Table:
         """A row per stage; a stage's idle cycles and memory are those of its IPU."""
-        found: dict[int, dict[str, Any]] = {}
-        for step, stage in zip(self.steps, self.stage_of_step, strict=True):
-            if stage < 0:
-                continue
-            row = found.setdefault(stage, {"stage": stage, "ipu": step.ipu, "compute": 0, "exchange": 0, "copy": 0})
-            cost: StepCost = self.trace.steps[step.id]
-            kind = "copy" if cost.cause in ("host", "inter_ipu", "collective") else str(cost.cause)
-            row[kind] = row.get(kind, 0) + cost.cycles * self.trace.executions.get(step.id, 0)
+        names = ("stage", "ipu", "cause", "total_cycles")
+        stage, ipu, cause, cycles = (self.step_rows[name].tolist() for name in names)
+        spent: dict[tuple[int, str], int] = {}
+        for key, taken in zip(zip(stage, cause, strict=True), cycles, strict=True):
+            spent[key] = spent.get(key, 0) + taken
+        ipus = dict(zip(reversed(stage), reversed(ipu), strict=True))  # of the first step of each stage
         stash: Counter[int] = Counter()
         for own in self.program.variables:
             if own.kind == "stash":
                 stash[own.ipu] += int(own.bytes_per_tile.sum())
-        return table_from_rows("stages", [self._stage(found[stage], stash) for stage in sorted(found)])
+        rows = [self._stage(each, ipus[each], spent, stash) for each in sorted(ipus) if each >= 0]
+        return table_from_rows("stages", rows)
 
-    def _stage(self, row: Mapping[str, Any], stash: Mapping[int, int]) -> dict[str, Any]:
-        ipu = row["ipu"]
-        spent = self.trace.cycle_breakdown[ipu]
+    def _stage(
+        self, stage: int, ipu: int, spent: Mapping[tuple[int, str], int], stash: Mapping[int, int]
+    ) -> dict[str, Any]:
+        waited = [cycles for cause, cycles in self.trace.cycle_breakdown[ipu].items() if cause.startswith("idle_")]
         return {
-            "stage": row["stage"],
+            "stage": stage,
             "ipu": ipu,
-            "compute_cycles": row["compute"],
-            "exchange_cycles": row["exchange"],
-            "copy_cycles": row["copy"],
-            "idle_cycles": sum(cycles for cause, cycles in spent.items() if cause.startswith("idle_")),
+            "compute_cycles": spent.get((stage, "compute"), 0),
+            "exchange_cycles": spent.get((stage, "exchange"), 0),
+            "copy_cycles": sum(spent.get((stage, cause), 0) for cause in ("host", "inter_ipu", "collective")),
+            "idle_cycles": sum(waited),
             "memory_bytes": int((self.liveness.always_live_bytes(ipu) + self.liveness.peak_bytes(ipu)).sum()),
             "stash_bytes": stash[ipu],
         }
@@ -236,8 +237,9 @@ class _Collector:
 
 def _described(row: Operator, options: Options) -> dict[str, Any]:
     """An operator with the temporary bytes that the options allow it; 0 where none limits them."""
-    bound_bytes = row.bound(options) if row.bound else 0
-    return {**dict(zip(_SAID, _said(row), strict=True)), "bound_bytes": bound_bytes}
+    found = dict(zip(_SAID, _said(row), strict=True))
+    found["bound_bytes"] = row.bound(options) if row.bound else 0
+    return found
 
 
 _SAID = ("id", "name", "layer", "direction", "op", "flops", "plan", "modelled", "plan_cycles", "body", "repeated")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from workbench.profiler.operators.temporaries import Temporaries
-from workbench.profiler.timeline.tree import Call, ControlTree, Step, below
+from workbench.profiler.timeline.tree import Call, ControlTree, Part, Step, children
 
 
 class Reached:
@@ -27,9 +27,7 @@ class Reached:
         self._calls: dict[str, set[str]] = {}
         self._bodies: dict[str, set[str]] = {}
         for name, body in control.bodies.items():
-            nodes = list(below(body))
-            self._steps[name] = [node.id for node in nodes if isinstance(node, Step)]
-            calls = [node for node in nodes if isinstance(node, Call)]
+            self._steps[name], calls = _leaves(body)
             self._calls[name] = {call.function for call in calls}
             for call in calls:
                 if call.operator:
@@ -48,3 +46,19 @@ class Reached:
             own = self._temporaries.at_most(self._steps.get(name, ()))
             self._known[name] = own + sum([self._of_body(each) for each in self._calls.get(name, ())])
         return self._known[name]
+
+
+def _leaves(body: Part) -> tuple[list[int], list[Call]]:
+    """The steps of a body, by id, and its calls, in no order."""
+    steps: list[int] = []
+    calls: list[Call] = []
+    waiting = [body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Step):
+            steps.append(node.id)
+        elif isinstance(node, Call):
+            calls.append(node)
+        else:
+            waiting += children(node)
+    return steps, calls
