@@ -275,7 +275,7 @@ def is_simple(grid: Grid) -> bool:
     if prod(grid.splits) == 0 or not grid.size:
         return False
     for axis in grid.axes:
-        if (axis.lo[1:] < axis.lo[:-1]).any() or (axis.hi[1:] < axis.hi[:-1]).any():
+        if len(axis) > 1 and ((axis.lo[1:] < axis.lo[:-1]).any() or (axis.hi[1:] < axis.hi[:-1]).any()):
             return False
     return all_distinct(copy_tiles(grid))
 
@@ -291,8 +291,15 @@ def grid_rows(grid: Grid) -> int:
 def part_index(grid: Grid, parts: IntArray) -> list[IntArray]:
     """Interval number along each axis of the given parts."""
     found: list[IntArray] = []
+    left, first = parts, np.zeros(len(parts), dtype=np.int64)
     for stride, count in zip(row_major_strides(grid.splits), grid.splits, strict=True):
-        found.append(parts // stride % count if count > 1 else np.zeros(len(parts), dtype=np.int64))
+        if count == 1:
+            found.append(first)
+        elif stride == 1:
+            found.append(left)
+        else:
+            found.append(left // stride)
+            left = left - found[-1] * stride
     return found
 
 

@@ -125,6 +125,10 @@ def strict_pieces(part: Sequence[IntArray], box: Sequence[IntArray], rings: Sequ
     """
     pieces = outer = np.ones(1, dtype=np.int64)
     for whole, length, ring in zip(part, box, rings or (None,) * len(part), strict=True):
+        if ring is None and len(whole) == len(length) == 1:
+            pieces = outer if length[0] < whole[0] else pieces
+            outer = outer if length[0] == 1 else outer * length
+            continue
         if ring is None:
             pieces = np.where(length < whole, outer, pieces)
         else:
@@ -193,6 +197,10 @@ def _sent(axes: Sequence[_Axis]) -> tuple[IntArray, IntArray]:
     """Of each owned part: elements somebody needs, and pieces of them with one set of receivers."""
     covered = pieces = np.ones(1, dtype=np.int64)
     for axis in axes:
+        if len(axis.filled) == 1 and axis.one_set is None:
+            pieces = covered * axis.filled if axis.is_cut[0] else pieces * (axis.filled > 0)
+            covered = covered if axis.covered[0] == 1 else covered * axis.covered
+            continue
         several = np.multiply.outer(covered, axis.filled)
         if axis.one_set is not None:
             several -= np.multiply.outer(covered - pieces, axis.one_set)
@@ -205,6 +213,10 @@ def _received_pieces(axes: Sequence[_Axis]) -> IntArray:
     """Of each needed part: pieces of one owner, in the order of its own memory, its own among them."""
     outer = pieces = np.ones(1, dtype=np.int64)
     for axis in axes:
+        if len(axis.owners) == 1:
+            pieces = outer * axis.owners if axis.owners[0] > 1 else pieces
+            outer = outer if axis.wanted[0] == 1 else outer * axis.wanted
+            continue
         pieces = np.where(axis.owners > 1, np.multiply.outer(outer, axis.owners), pieces[:, None]).reshape(-1)
         outer = np.multiply.outer(outer, axis.wanted).reshape(-1)
     return pieces
