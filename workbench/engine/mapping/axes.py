@@ -17,7 +17,8 @@ from workbench.engine.mapping.types import Shape, all_distinct, check_tiles, row
 from workbench.engine.remembered import remembered
 
 
-def common_dims(first: Sequence[int], second: Sequence[int]) -> Shape | None:
+@remembered(8192)
+def common_dims(first: Shape, second: Shape) -> Shape | None:
     """The coarsest dims that refine both: (12, 5) and (3, 20) → (3, 4, 5); None if they cannot be nested."""
     marks = {prod(dims[axis:]) for dims in (first, second) for axis in range(len(dims) + 1)}
     chain = sorted(marks, reverse=True)
@@ -263,10 +264,15 @@ def product_within(lo: IntArray, hi: IntArray, dims: Sequence[int], sets: Sequen
     return product_below(hi, dims, sets)[0] - product_below(lo, dims, sets)[0]
 
 
+def tiles_of_copies(grid: Grid) -> IntArray:
+    """Tile of each copy of each part: int64[parts × replicas], the replicas of a part together."""
+    return spread([*(axis.offset for axis in grid.axes), grid.replicas], grid.first_tile)
+
+
 @remembered(4096)
 def copy_tiles(grid: Grid) -> IntArray:
-    """Tile of each copy of each part: int64[parts × replicas], the replicas of a part together."""
-    return spread([grid.part_tiles(), grid.replicas])
+    """`tiles_of_copies` of a grid that is asked about again."""
+    return tiles_of_copies(grid)
 
 
 @remembered(4096)

@@ -22,11 +22,12 @@ from workbench.engine.mapping.axes import (
     part_index,
     position_of,
     refine,
+    tiles_of_copies,
 )
-from workbench.engine.mapping.grid import Cuts, Grid, cuts, grid_of_cuts, spread
+from workbench.engine.mapping.grid import Cuts, Grid, cuts, grid_of_cuts
 from workbench.engine.mapping.transfer.sweep import Counts
 from workbench.engine.mapping.turned import Turned
-from workbench.engine.mapping.types import Mapping, TileArray, add_at, all_distinct
+from workbench.engine.mapping.types import Mapping, TileArray, all_distinct
 from workbench.engine.remembered import remembered
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -152,8 +153,7 @@ class _Pair:
 
     def counts(self, needed: IntArray) -> Counts:
         copies = len(self.need.replicas)
-        owners = spread([self.have.part_tiles(), self.have.replicas])
-        where = spread([self.need.part_tiles(), self.need.replicas])
+        owners, where = tiles_of_copies(self.have), tiles_of_copies(self.need)
         at = position_of(owners, self.tiles)[where]
         met = np.flatnonzero(at >= 0)
         pairs = zip(self.have.axes, self.need.axes, self.strides, strict=True)
@@ -161,17 +161,22 @@ class _Pair:
         have, need = part_index(self.have, at[met]), part_index(self.need, met // copies)
         local, kept, own = self._own(axes, have, need)
         covered, sent_pieces = _sent(axes)
-        received_pieces = np.repeat(_received_pieces(axes), copies)
-        local_of_tile = add_at(where[met], local, self.tiles)
-        sent = add_at(owners, covered, self.tiles) - add_at(where[met], kept, self.tiles)
-        pieces = add_at(where, received_pieces, self.tiles) + add_at(owners, sent_pieces, self.tiles)
-        own_of_tile = add_at(where[met], own, self.tiles)
-        return Counts(sent=sent, received=needed - local_of_tile, local=local_of_tile, pieces=pieces - own_of_tile)
+        here = where[met]  # no tile comes twice: neither grid has two parts on one
+        local_of_tile, sent, pieces = np.zeros((3, self.tiles), dtype=np.int64)
+        local_of_tile[here] = local
+        sent[owners] = covered
+        sent[here] -= kept
+        received_pieces = _received_pieces(axes)
+        pieces[where] = np.repeat(received_pieces, copies) if copies > 1 else received_pieces
+        pieces[owners] += sent_pieces
+        pieces[here] -= own
+        return Counts(sent=sent, received=needed - local_of_tile, local=local_of_tile, pieces=pieces)
 
     def _own(
         self, axes: Sequence[_Axis], have: list[IntArray], need: list[IntArray]
     ) -> tuple[IntArray, IntArray, IntArray]:
-        """Of each tile with both parts: elements in both, those only it needs, and their pieces in either memory."""
+        """Of each tile with both parts: elements in both, those only it needs, and their pieces in either memory; one
+        number where all are alike."""
         local = kept = np.ones(1, dtype=np.int64)
         shared, alone, have_lengths, need_lengths = [], [], [], []
         rings: list[Flags | None] = []
@@ -188,9 +193,7 @@ class _Pair:
             have_lengths = have_lengths or [np.ones(1, dtype=np.int64)]
         for length in alone:
             kept = kept * length
-        own = strict_pieces(need_lengths, shared) + strict_pieces(have_lengths, alone, rings)
-        size = (len(have[0]) if have else 1,)
-        return np.broadcast_to(local, size), np.broadcast_to(kept, size), np.broadcast_to(own, size)
+        return local, kept, strict_pieces(need_lengths, shared) + strict_pieces(have_lengths, alone, rings)
 
 
 def _sent(axes: Sequence[_Axis]) -> tuple[IntArray, IntArray]:
