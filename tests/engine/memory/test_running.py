@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from workbench.base.arrays import IntArray
 from workbench.engine.memory import running
-from workbench.engine.memory.running import LEAST, Repetition, running_sums, runs_of
+from workbench.engine.memory.running import LEAST, Repetition, highest_sums, running_sums, runs_of
 
 ROWS, WIDTH = 5, 3
 Delta = tuple[tuple[int, int], ...]
@@ -55,6 +55,29 @@ def test_sums_are_those_of_each_state_however_it_is_reached(
     assert [start for start, _ in chunks] == list(range(0, len(deltas), lines))
     found = np.concatenate([chunk for _, chunk in chunks])
     assert found.tolist() == sums_by_state(deltas, rows).tolist()
+
+
+@given(deltas=programs(), lines=st.integers(1, 20), seed=st.integers(0, 9), width=st.integers(0, WIDTH))
+def test_the_highest_sums_are_those_of_all_states(deltas: list[Delta], lines: int, seed: int, width: int) -> None:
+    rows = np.random.default_rng(seed).integers(0, 100, (ROWS, WIDTH), np.int64)
+    every = np.maximum(sums_by_state(deltas, rows), 0)[:, :width]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "CHUNK_BYTES", lines * WIDTH * rows.itemsize)
+        highest, where = highest_sums(rows[:, :width], changes_of(deltas), len(deltas))
+    assert highest.tolist() == every.max(axis=0).tolist()
+    for column in np.flatnonzero(highest).tolist():
+        assert where[column] == every[:, column].argmax()
+
+
+def test_a_run_that_holds_less_than_what_it_repeats_is_passed_over() -> None:
+    """A layer with something beside it, and without; the third is the second again, with more beside it than ever."""
+    layer: list[Delta] = [((0, 1),), ((1, 1),), ((0, -1),), ((2, 1),), ((1, -1), (2, -1))] * 2
+    deltas: list[Delta] = [((3, 1),), *layer, ((3, -1),), *layer, ((4, 5),), *layer]
+    assert runs_of(changes_of(deltas), len(deltas)) == [Repetition(12, 1, 10), Repetition(23, 1, 10)]
+    rows = np.array([[3, 0, 1], [2, 0, 0], [0, 4, 0], [5, 7, 0], [0, 1, 1]], np.int64)
+    highest, where = highest_sums(rows, changes_of(deltas), len(deltas))
+    assert highest.tolist() == [10, 11, 6]
+    assert where.tolist() == [2, 4, 23]
 
 
 @given(programs())

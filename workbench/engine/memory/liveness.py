@@ -12,7 +12,7 @@ from workbench.base.categories import FOOTPRINT_CATEGORIES, VARIABLE_CATEGORIES
 from workbench.engine.memory.footprint import Footprint
 from workbench.engine.memory.intervals import Intervals
 from workbench.engine.memory.lifetimes import lifetimes
-from workbench.engine.memory.running import running_sums
+from workbench.engine.memory.running import Whole, highest_sums, running_sums
 from workbench.engine.memory.states import States, pairs_of_numbers
 from workbench.engine.program import TileProgram
 from workbench.engine.program.columns import columns_of
@@ -222,14 +222,8 @@ class Liveness:
         return self._life_states(ipu).of_members(self._lives(ipu).life_of, table.members[:, 1], len(table.rows))
 
     def _chunks(self, table: _Table, states: States) -> Iterator[tuple[int, IntArray]]:
-        """(first state, integers[some states, classes]) of live bytes, by summing what came and what went.
-
-        Integers of 32 bits where all bytes together fit in them: they take half the time.
-        """
-        highest = table.rows.max(axis=1, initial=0)[states.changes[:, 1]] * np.abs(states.changes[:, 2])
-        most = int(highest.sum()) + int(table.always.max(initial=0))
-        rows = table.rows.astype(np.int32 if most < 1 << 31 else np.int64)
-        return running_sums(rows, states.changes, len(states.first))
+        """(first state, integers[some states, classes]) of live bytes, by summing what came and what went."""
+        return running_sums(_whole(table, states), states.changes, len(states.first))
 
     def _live_of_all(self, ipu: int) -> IntArray:
         """Not-always-live bytes of all tiles together, int64[positions]."""
@@ -247,12 +241,7 @@ class Liveness:
         table = self.tables[ipu]
         states = self.states(ipu, table)
         crests = states.crests()
-        peak, crest = np.zeros((2, table.rows.shape[1]), np.int64)
-        for start, chunk in self._chunks(table, crests):
-            value = chunk.max(axis=0)
-            higher = np.flatnonzero(value > peak)
-            peak[higher] = value[higher]
-            crest[higher] = start + chunk[:, higher].argmax(axis=0)
+        peak, crest = highest_sums(_whole(table, crests), crests.changes, len(crests.first))
         where = states.first[states.first_to_reach(crests.first[crest], table.rows)] if len(states.first) else crest
         return _Peaks(peak=peak, where=np.where(peak > 0, where, 0))
 
@@ -284,6 +273,13 @@ def liveness(program: TileProgram, footprint: Footprint) -> Liveness:
         intervals=intervals,
         tables=tuple(_table(program, footprint, ipu, intervals) for ipu in range(program.ipus)),
     )
+
+
+def _whole(table: _Table, states: States) -> Whole:
+    """The rows of a table in integers of 32 bits where all bytes together fit in them: they take half the time."""
+    highest = table.rows.max(axis=1, initial=0)[states.changes[:, 1]] * np.abs(states.changes[:, 2])
+    most = int(highest.sum()) + int(table.always.max(initial=0))
+    return table.rows.astype(np.int32 if most < 1 << 31 else np.int64)
 
 
 def _up(sizes: IntArray, alignment: int | IntArray) -> IntArray:

@@ -78,14 +78,35 @@ def running_sums(rows: Whole, changes: IntArray, states: int) -> Iterator[tuple[
         yield start, sums.chunk(start, min(states, start + length))
 
 
+def highest_sums(rows: Whole, changes: IntArray, states: int) -> tuple[IntArray, IntArray]:
+    """Of each column the highest of these sums, at least 0, and the first state that has it (0 where it is 0), int64
+    [columns] both. A run that has less in every column than the states it repeats is not looked at.
+    """
+    highest, where = np.zeros((2, rows.shape[1]), np.int64)
+    sums, state = _Sums(rows, changes, states), 0
+    length = max(1, CHUNK_BYTES // (rows.itemsize * max(1, rows.shape[1])))
+    while state < states:
+        if sums.skips(state):
+            state = sums.skip()
+            continue
+        stop = min(sums.border(state), state + length)
+        found = sums.chunk(state, stop)
+        value = found.max(axis=0)
+        higher = np.flatnonzero(value > highest)
+        highest[higher] = value[higher]
+        where[higher] = state + found[:, higher].argmax(axis=0)
+        state = stop
+    return highest, where
+
+
 class _Sums:
     """Goes on from state to state; what runs are made of is kept."""
 
     def __init__(self, rows: Whole, changes: IntArray, states: int) -> None:
         self.rows = list(rows)
         self.runs = [*runs_of(changes, states), Repetition(states, 0, 0)]  # the last one is never reached
-        self.bounds = np.searchsorted(changes[:, 0], np.arange(states + 1)).tolist()
-        self.changes = changes.tolist()
+        self.bounds = np.searchsorted(changes[:, 0], np.arange(states + 1))
+        self.changes = changes
         is_kept = np.zeros(states + 1, bool)
         for run in self.runs[:-1]:
             is_kept[max(0, run.source - 1) : run.source + run.length] = True
@@ -93,6 +114,28 @@ class _Sums:
         self.kept = np.empty((int(is_kept.sum()), rows.shape[1]), rows.dtype)
         self.nothing = self.now = np.zeros(rows.shape[1], rows.dtype)
         self.next_run = 0
+
+    def border(self, state: int) -> int:
+        """Where the next run begins, or the one that the state is in ends."""
+        run = self.runs[self.next_run]
+        return run.start if state < run.start else run.start + run.length
+
+    def skips(self, state: int) -> bool:
+        """Whether a run begins with the state that adds nothing to any column of the states it repeats."""
+        run = self.runs[self.next_run]
+        return state == run.start and bool((self.now <= self._before(run.source)).all())
+
+    def skip(self) -> int:
+        """Go on behind the run; returns the state there."""
+        run = self.runs[self.next_run]
+        end, first = run.start + run.length, int(self.place[run.source])
+        added = self.now - self._before(run.source)
+        place = self.place[run.start : end]
+        kept = np.flatnonzero(place >= 0)
+        self.kept[place[kept]] = self.kept[first + kept] + added
+        self.now = self.kept[first + run.length - 1] + added
+        self.next_run += 1
+        return end
 
     def chunk(self, start: int, stop: int) -> Whole:
         """The sums of states [start, stop), which come after those asked for before."""
@@ -115,23 +158,27 @@ class _Sums:
 
     def _at_once(self, found: Whole, source: int) -> None:
         """As many states as there is room for, which change as those from `source` on."""
-        before = self.kept[self.place[source - 1]] if source else self.nothing
         first = int(self.place[source])
-        np.add(self.kept[first : first + len(found)], self.now - before, out=found)
+        np.add(self.kept[first : first + len(found)], self.now - self._before(source), out=found)
+
+    def _before(self, source: int) -> Whole:
+        """The sums before a state that was kept."""
+        return self.kept[self.place[source - 1]] if source else self.nothing
 
     def _step_by_step(self, found: Whole, first: int) -> None:
         rows, now, lines, made = self.rows, self.now, list(found), 0
-        for state, row, times in self.changes[self.bounds[first] : self.bounds[first + len(found)]]:
-            here = lines[state - first]
-            for line in lines[made : state - first]:
-                line[:] = now
+        here = slice(self.bounds[first], self.bounds[first + len(found)])
+        for state, row, times in self.changes[here].tolist():
+            line = lines[state - first]
+            for same in lines[made : state - first]:
+                same[:] = now
             if times == 1:
-                np.add(now, rows[row], out=here)
+                np.add(now, rows[row], out=line)
             elif times == -1:
-                np.subtract(now, rows[row], out=here)
+                np.subtract(now, rows[row], out=line)
             else:
-                np.add(now, times * rows[row], out=here)
-            now, made = here, state - first + 1
+                np.add(now, times * rows[row], out=line)
+            now, made = line, state - first + 1
         found[made:] = now
 
     def _keep(self, found: Whole, first: int, end: int) -> None:
