@@ -305,7 +305,8 @@ def allocate(
     alignments = (ALIGNMENT_BYTES, INTERLEAVED_ALIGNMENT_BYTES)
     needs = np.stack([liveness.aligned_bytes(ipu, *alignments, above=most_bytes) for ipu in range(program.ipus)])
     others = sorted(
-        {(ipu, int(tile)) for ipu in range(program.ipus) for tile in np.unique(classes[ipu])} - set(decisive),
+        {(ipu, int(tile)) for ipu in range(program.ipus) for tile in classes[ipu][needs[ipu] > most_bytes]}
+        - set(decisive),
         key=lambda place: (-needs[place], place),
     )
     for place_ in others[:_DECISIVE_LIMIT]:

@@ -127,6 +127,8 @@ class _Region:
         self.stops = np.zeros(capacity + 1, np.int64)
         self.lives = np.zeros(capacity + 1, np.int64)
         self.stops[0] = start
+        self.asked = (0, 0, 0, 0)  # blocks that were there, and what was asked for
+        self.lowest = 0
 
     def keep(self, size_bytes: int, alignment: int, limit: int | None = None) -> int | None:
         """The next address, for good; None when it would pass the end (or `limit`)."""
@@ -147,15 +149,10 @@ class _Region:
     def share(self, size_bytes: int, alignment: int, life: int, meets: Flags, *, inside: bool = False) -> int | None:
         """The lowest address free during a lifetime; None when there is none (`inside`: none below the top)."""
         count = self.count
-        self.lives[0] = life  # a lifetime meets itself, so what is always live is always met
-        met = meets[self.lives[:count]].nonzero()[0]
-        starts = self.starts[met]
-        order = starts.argsort()
-        free = np.maximum.accumulate(self.stops[met[order]])
-        if alignment > ALIGNMENT_BYTES:
-            free = ceil_div(free, alignment) * alignment
-        room = (starts[order[1:]] - free[:-1] >= size_bytes).nonzero()[0]
-        address = int(free[room[0] if len(room) else -1])
+        asked = (count, size_bytes, alignment, life)
+        if asked != self.asked:  # what was refused inside is asked for again where no other region takes it
+            self.asked, self.lowest = asked, self._lowest(size_bytes, alignment, life, meets)
+        address = self.lowest
         if address + size_bytes > (self.top if inside else self.end):
             return None
         self.starts[count], self.stops[count] = address, _up(address + size_bytes, ALIGNMENT_BYTES)
@@ -163,6 +160,18 @@ class _Region:
         self.top = max(self.top, address + size_bytes)
         self.count += 1
         return address
+
+    def _lowest(self, size_bytes: int, alignment: int, life: int, meets: Flags) -> int:
+        """The lowest address free during a lifetime, wherever the region ends."""
+        self.lives[0] = life  # a lifetime meets itself, so what is always live is always met
+        met = meets[self.lives[: self.count]].nonzero()[0]
+        starts = self.starts[met]
+        order = starts.argsort()
+        free = np.maximum.accumulate(self.stops[met[order]])
+        if alignment > ALIGNMENT_BYTES:
+            free = ceil_div(free, alignment) * alignment
+        room = (starts[order[1:]] - free[:-1] >= size_bytes).nonzero()[0]
+        return int(free[room[0] if len(room) else -1])
 
 
 _Turns: TypeAlias = tuple[tuple[int, bool], ...]
