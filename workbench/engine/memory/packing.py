@@ -83,9 +83,10 @@ def conflicts_of(changes: IntArray, count: int) -> Conflicts:
     """
     state, life, times = changes.T
     order = np.lexsort((times, state))  # ends before starts
-    live, met = 0, [1 << life for life in range(count)]
+    bits = [1 << life for life in range(count)]
+    live, met = 0, bits.copy()
     for each, begins in zip(life[order].tolist(), (times[order] > 0).tolist(), strict=True):
-        live ^= 1 << each
+        live ^= bits[each]
         if begins:
             met[each] |= live
     width = ceil_div(count, 8)
