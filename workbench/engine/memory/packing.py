@@ -83,7 +83,7 @@ def conflicts_of(changes: IntArray, count: int) -> Conflicts:
     """
     state, life, times = changes.T
     order = np.lexsort((times, state))  # ends before starts
-    bits = [1 << life for life in range(count)]
+    bits = [1 << number for number in range(count)]
     live, met = 0, bits.copy()
     for each, begins in zip(life[order].tolist(), (times[order] > 0).tolist(), strict=True):
         live ^= bits[each]
@@ -91,8 +91,8 @@ def conflicts_of(changes: IntArray, count: int) -> Conflicts:
             met[each] |= live
     width = ceil_div(count, 8)
     content = b"".join(each.to_bytes(width, "little") for each in met)
-    bits = np.unpackbits(np.frombuffer(content, np.uint8).reshape(count, width), axis=1, bitorder="little")
-    result = bits[:, :count].astype(bool)
+    rows = np.unpackbits(np.frombuffer(content, np.uint8).reshape(count, width), axis=1, bitorder="little")
+    result = rows[:, :count].astype(bool)
     return np.asarray(result | result.T)
 
 
