@@ -15,7 +15,7 @@ from workbench.engine.cost import formulas
 from workbench.engine.mapping.tileset import tile_set
 from workbench.engine.memory.footprint import StepSizes, footprint, kept_by
 from workbench.engine.memory.host_copies import followers
-from workbench.engine.program import Call, Repeat, TileProgram, VertexGroup
+from workbench.engine.program import Call, Leaf, Repeat, TileProgram, VertexGroup
 
 STUB = vertices.find("stub")
 BEGIN_CODE = 4 * 2 + 12  # a run begins with an exchange: each tile takes one piece, the number of the program
@@ -140,44 +140,46 @@ def test_what_an_earlier_program_had_changes_nothing(program: TileProgram, other
     first = footprint(program)
     for earlier in (first, footprint(other), footprint(other, earlier=first)):
         again = footprint(program, earlier=earlier)
-        assert [each.vertex for each in again.variants] == [each.vertex for each in first.variants]
+        assert [(each.vertex, each.template) for each in again.variants] == [
+            (each.vertex, each.template) for each in first.variants
+        ]
+        for one, each in zip(first.variants, again.variants, strict=True):
+            assert (one.tiles == each.tiles).all()
         for name in FOOTPRINT_CATEGORIES:
             assert (again.categories[name] == first.categories[name]).all(), name
 
 
-@given(programs(), programs())
-def test_bodies_counted_at_once_take_what_their_steps_take(program: TileProgram, other: TileProgram) -> None:
-    one_by_one = footprint(program)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("workbench.engine.memory.footprint.LEAST_STEPS", 1)
-        at_once = footprint(program)
-        again = footprint(program, earlier=footprint(other, earlier=at_once))
-    for found in (at_once, again):
-        assert [(each.vertex, each.template) for each in found.variants] == [
-            (each.vertex, each.template) for each in one_by_one.variants
-        ]
-        for one, each in zip(one_by_one.variants, found.variants, strict=True):
-            assert (one.tiles == each.tiles).all()
-        for name in FOOTPRINT_CATEGORIES:
-            assert (found.categories[name] == one_by_one.categories[name]).all(), name
+def test_of_an_ipu_only_what_differs_from_before_is_looked_at() -> None:
+    b = Builder()
+    shared: list[Leaf] = [b.compute({0: 10, 1: 20}), b.exchange(b.exchanged([8], [0, 8], [1, 1])), b.compute({2: 10})]
+    add = b.groups(VertexGroup("popops::BinaryOp1D", (("op", "ADD"), ("type", "float"), ("n", 8)), tile_set([0, 2])))
+    copy = b.groups(VertexGroup("poplar::Memcpy", (("bytes", 64),), tile_set([2])))
+    before, anew = footprint(b.program(*shared, add)), footprint(b.program(*shared, copy))
+    of_groups, sized = StepSizes.of_groups, set[VertexGroup]()
 
+    def noted(sizes: StepSizes, groups: tuple[VertexGroup, ...]) -> object:
+        sized.update(groups)
+        return of_groups(sizes, groups)
 
-def test_a_body_that_is_kept_is_counted_once_for_all_programs_that_have_it() -> None:
-    b = Builder(ipus=2)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("workbench.engine.memory.footprint.LEAST_STEPS", 2)
-        steps = [b.compute({0: 10, 1: 20}), b.exchange(b.exchanged([8], [0, 8], [1, 1]))]
-        moved = [replace(step, id=step.id + 10, ipu=1) for step in steps]
-        b.functions |= {"here": sequence(*steps), "there": sequence(*moved)}
-        program = b.program(Call(function="here"), Call(function="there"))
-        first = footprint(program)
-        counted: list[int] = []
-        patched.setattr(StepSizes, "of_groups", lambda sizes, groups: counted.append(len(groups)))
-        again = footprint(program, earlier=first)
-    assert not counted  # no step was looked at
+        patched.setattr(StepSizes, "of_groups", noted)
+        again = footprint(b.program(*shared, copy), earlier=before)
+    assert sized == {*add.compute_set.groups, *copy.compute_set.groups}
+    assert [each.vertex for each in again.variants] == ["stub", "poplar::Memcpy"]
     for name in FOOTPRINT_CATEGORIES:
-        assert (first.categories[name][0] == first.categories[name][1]).all(), name
-        assert (again.categories[name] == first.categories[name]).all(), name
+        assert (again.categories[name] == anew.categories[name]).all(), name
+
+
+def test_ipus_with_the_same_steps_take_the_same() -> None:
+    b = Builder(ipus=3)
+    steps: list[Leaf] = [b.compute({0: 10, 1: 20}), b.exchange(b.exchanged([8], [0, 8], [1, 1])), b.compute({1: 5})]
+    moved = [replace(step, id=step.id + 10, ipu=1) for step in steps]
+    fewer = [replace(step, id=step.id + 20, ipu=2) for step in steps[:2]]
+    found = footprint(b.program(*steps, *moved, *fewer))
+    alone = footprint(Builder().program(*steps[:2]))
+    for name in FOOTPRINT_CATEGORIES:
+        assert (found.categories[name][0] == found.categories[name][1]).all(), name
+        assert (found.categories[name][2] == alone.categories[name][0]).all(), name
 
 
 @given(programs())

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from operator import add
-from typing import Any, NamedTuple, TypeAlias
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from workbench.base.arrays import IntArray, NarrowArray, ceil_div, frozen, narrow
 from workbench.base.categories import CODE_CATEGORIES, FOOTPRINT_CATEGORIES
-from workbench.base.identity import ByIdentities, ByIdentity
+from workbench.base.identity import ByIdentities
 from workbench.engine import vertices
 from workbench.engine.cost import Cost, Inputs, formula, term
 from workbench.engine.mapping.tileset import TileSet
@@ -25,6 +26,7 @@ from workbench.engine.program import (
     Leaf,
     OnTileExecute,
     StreamCopy,
+    Sync,
     TileProgram,
     VertexGroup,
 )
@@ -204,12 +206,9 @@ def footprint(
     if sizes is None or sizes.target != program.target:
         sizes = StepSizes(program.target, earlier.sizes if earlier is not None else None)
     counts = _Counts(sizes, range(program.ipus), groups, followers(program))
-    for steps in program.leaves_of_bodies:
-        counts.add_body(steps)
-    counts.spread()
+    variants = counts.add_program(program)
     inputs = counts.inputs(tuple(_FORMULAS))
     shape = (program.ipus, program.target.tiles_per_ipu)
-    variants = counts.variants()
     code = np.zeros(shape, np.int64)
     for variant in variants:
         code += variant.code_bytes * variant.tiles
@@ -231,7 +230,7 @@ def kept_by(steps: Iterable[Leaf], sizes: StepSizes, ipu: int, categories: tuple
     if found is None:
         counts = _Counts(sizes, range(ipu, ipu + 1))
         counts.add(alike.steps)
-        found = frozen(_kept(counts.spread(), categories) - _without_steps(sizes.target, categories))
+        found = frozen(_kept(counts, categories) - _without_steps(sizes.target, categories))
         sizes.keep(alike, categories, found)
     return found
 
@@ -261,6 +260,9 @@ def _has_text(value: object) -> bool:
 Variant: TypeAlias = tuple[str, str, int]
 """A vertex class, the arguments that select code, and its bytes."""
 Flags: TypeAlias = npt.NDArray[np.bool_]
+Groups: TypeAlias = tuple[VertexGroup, ...]
+_TOLD = (OnTileExecute, DoExchange, Sync)
+K = TypeVar("K")
 
 
 class _Size(NamedTuple):
@@ -271,25 +273,43 @@ class _Size(NamedTuple):
 
 
 _VERTICES = ("copied", "state", "entries", "runs")  # bytes of copies and of others, those others, runs
-LEAST_STEPS = 64  # of a body whose sums are kept: those of a few steps are made as soon as found again
+_SUMS = (*_VERTICES, "instructions")
 
 
-class _Instances(NamedTuple):
-    """The step that runs a variant first and the place of its group there, and which tiles hold its code."""
+class _Sizes(NamedTuple):
+    """What vertices take, group by group, and which code they need."""
 
-    first: tuple[int, int]
-    tiles: Flags
+    sizes: Sequence[_Size]
+    variants: tuple[Variant, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _BodySizes:
-    """What the steps of a body take together on the tiles of its IPU: `sums` by name, integers[tiles] each, and how
-    many exchanges and barriers there are. The steps of `variants` are places in the body."""
+class _Moved:
+    """What bytes exchanged take: instructions of each tile, and which tiles take part."""
 
-    sums: Mapping[str, NarrowArray]
-    exchanges: int
-    syncs: int
-    variants: Mapping[Variant, _Instances]
+    instructions: NarrowArray
+    busy: Flags
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Together:
+    """What vertices and exchanges on one IPU take together: `sums` by name, integers[tiles] each; `places`, how often
+    a variant is met on which tiles; and of each variant all its tiles."""
+
+    sets: Counter[Groups] = field(default_factory=Counter)
+    exchanges: Counter[Exchange] = field(default_factory=Counter)
+    sums: Mapping[str, NarrowArray] = field(default_factory=dict)
+    places: Mapping[tuple[Variant, TileSet], int] = field(default_factory=dict)
+    variants: Mapping[Variant, Flags] = field(default_factory=dict)
+
+    def differing(self, other: _Together) -> int:
+        """How much is not met as often as there."""
+        return len(self.sets.items() ^ other.sets.items()) + len(self.exchanges.items() ^ other.exchanges.items())
+
+
+def _beyond(here: Counter[K], there: Counter[K]) -> list[tuple[K, int]]:
+    """What is not met as often as elsewhere, and how much more often."""
+    return [(key, here[key] - there[key]) for key in {key for key, _ in here.items() ^ there.items()}]
 
 
 @remembered(50_000)
@@ -305,17 +325,20 @@ def _size_of(machine: Machine, vertex: str, arguments: Inputs, count: int) -> _S
 
 class StepSizes:
     """What steps take of code and state, told by their vertices and per-tile bytes, which bodies that are played again
-    have in common. What an `earlier` program had is taken over.
+    have in common. What an `earlier` program had is taken over: of an IPU, only what differs is counted.
     """
 
     def __init__(self, target: Target, earlier: StepSizes | None = None) -> None:
         self.target = target
-        self._groups: ByIdentity[tuple[VertexGroup, ...], list[_Size]] = ByIdentity()
-        self._exchanges: ByIdentities[IntArray, tuple[NarrowArray, npt.NDArray[np.bool_]]] = ByIdentities()
-        self._bodies: dict[StepsAlike, _BodySizes] = {}
+        self._groups: dict[Groups, _Sizes] = {}
+        self._exchanges: dict[Exchange, _Moved] = {}
+        self._by_bytes: ByIdentities[IntArray, _Moved] = ByIdentities()
+        self._ipus: dict[int, _Together] = {}
         self._kept: dict[tuple[StepsAlike, tuple[str, ...]], IntArray] = {}
         before = self if earlier is None or earlier.target != target else earlier
-        self._earlier = (before._groups, before._exchanges, before._bodies, before._kept)
+        self._earlier = (before._groups, before._exchanges, before._ipus, before._kept)
+        if len(before._by_bytes) <= 2 * len(before._exchanges):  # else most of it is of programs long before
+            self._by_bytes = before._by_bytes
 
     def kept(self, steps: StepsAlike, categories: tuple[str, ...]) -> IntArray | None:
         """What was found that these steps keep, or others that do the same."""
@@ -330,45 +353,119 @@ class StepSizes:
         if steps.are_told:
             self._kept[steps, categories] = kept_bytes
 
-    def of_body(self, steps: StepsAlike) -> _BodySizes:
-        """What told steps of one IPU take together."""
-        found = self._bodies.get(steps) or self._earlier[2].get(steps)
-        if found is None:
-            counts = _Counts(self, range(steps.steps[0].ipu, steps.steps[0].ipu + 1))
-            counts.add(steps.steps)
-            found = counts.spread().of_body(steps.steps)
-        self._bodies[steps] = found
+    def of_ipu(self, ipu: int, met: _Together) -> _Together:
+        """All that is met on an IPU, with what it takes, by what was met there earlier or on the IPU before."""
+        before = [self._earlier[2].get(ipu), self._ipus.get(ipu - 1), _Together()]
+        nearest = min([each for each in before if each is not None], key=met.differing)
+        found = self._ipus[ipu] = self.together(met, nearest)
         return found
 
-    def of_groups(self, groups: tuple[VertexGroup, ...]) -> list[_Size]:
+    def together(self, met: _Together, before: _Together) -> _Together:
+        """What is met, with what it takes, by what takes much the same."""
+        self._take_over(met)
+        changes, moved = _beyond(met.sets, before.sets), Counter[_Moved]()
+        for exchange, more in _beyond(met.exchanges, before.exchanges):
+            moved[self._moved(exchange)] += more
+        sums = dict(zip(_SUMS, self._of_vertices(changes), strict=True))
+        for name, amounts in before.sums.items():
+            sums[name] += amounts
+        for each, more in moved.items():
+            sums["instructions"] += np.multiply(each.instructions, more, dtype=np.int64)
+            sums["runs"] += more * each.busy
+        places = self._places(changes, before)
+        return replace(
+            met,
+            sums={name: narrow(amounts) for name, amounts in sums.items()},
+            places=places,
+            variants=_tiles_of(places, before, self.target.tiles_per_ipu),
+        )
+
+    def _take_over(self, met: _Together) -> None:
+        """Have what is met known to a later program too."""
+        groups, exchanges, *_ = self._earlier
+        self._groups |= {each: groups[each] for each in met.sets if each in groups}
+        self._exchanges |= {each: exchanges[each] for each in met.exchanges if each in exchanges}
+
+    def _of_vertices(self, changes: Sequence[tuple[Groups, int]]) -> IntArray:
+        """What sets of vertices take, each so often, int64[of `_SUMS`, tiles]."""
+        result = np.zeros((len(_SUMS), self.target.tiles_per_ipu), np.int64)
+        rows: dict[TileSet, int] = {}
+        taken = [
+            (rows.setdefault(group.tiles, len(rows)), more, *size.counts)
+            for groups, more in changes
+            for group, size in zip(groups, self.of_groups(groups), strict=True)
+        ]
+        if not taken:
+            return result
+        row, times, *counts = np.array(taken, np.int64).T
+        lengths = [len(each) for each in rows]
+        tiles = np.concatenate([each.tiles for each in rows])
+        for total, each in zip(result[:-1], counts, strict=True):
+            if each.any():  # doubles hold the sums, which are below 2^53
+                amounts = np.repeat(np.bincount(row, times * each, len(rows)), lengths)
+                total += np.bincount(tiles, amounts, len(total)).astype(np.int64)
+        return result
+
+    def _places(
+        self, changes: Sequence[tuple[Groups, int]], before: _Together
+    ) -> Mapping[tuple[Variant, TileSet], int]:
+        """How often each variant is met on which tiles; those of before where nothing comes or goes."""
+        found = dict(before.places)
+        for groups, more in changes:
+            for group, size in zip(groups, self.of_groups(groups), strict=True):
+                place = (size.variant, group.tiles)
+                found[place] = found.get(place, 0) + more
+        return {place: count for place, count in found.items() if count} if changes else before.places
+
+    def of_groups(self, groups: Groups) -> Sequence[_Size]:
         """What each of some groups takes."""
-        found: list[_Size] | None = self._groups.get(groups)
+        return self.of_set(groups).sizes
+
+    def of_set(self, groups: Groups) -> _Sizes:
+        """The same, and the code they need."""
+        found = self._groups.get(groups) or self._earlier[0].get(groups)
         if found is None:
             machine = self.target.machine
-            found = self._earlier[0].get(groups) or [
-                _size_of(machine, group.vertex, group.arguments, group.count) for group in groups
-            ]
-            self._groups[groups] = found
+            sizes = [_size_of(machine, group.vertex, group.arguments, group.count) for group in groups]
+            found = self._groups[groups] = _Sizes(sizes, tuple(dict.fromkeys([size.variant for size in sizes])))
         return found
 
-    def of_exchange(self, exchange: Exchange) -> tuple[NarrowArray, npt.NDArray[np.bool_]]:
+    def of_exchange(self, exchange: Exchange) -> tuple[NarrowArray, Flags]:
         """Instructions of each tile, and which tiles take part."""
-        arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments)
-        found: tuple[NarrowArray, npt.NDArray[np.bool_]] | None = self._exchanges.get(arrays)
+        moved = self._moved(exchange)
+        return moved.instructions, moved.busy
+
+    def _moved(self, exchange: Exchange) -> _Moved:
+        """What an exchange takes, or another of the same bytes."""
+        found = self._exchanges.get(exchange) or self._earlier[1].get(exchange)
         if found is None:
-            found = self._earlier[1].get(arrays) or (
-                narrow(exchange_instructions(exchange, self.target)),
-                (exchange.sent_bytes > 0) | (exchange.received_bytes > 0),
-            )
-            self._exchanges[arrays] = found
+            arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments)
+            found = self._by_bytes.get(arrays) or _moved_by(exchange, self.target)
+            self._by_bytes[arrays] = self._exchanges[exchange] = found
         return found
+
+
+def _moved_by(exchange: Exchange, target: Target) -> _Moved:
+    busy = (exchange.sent_bytes > 0) | (exchange.received_bytes > 0)
+    return _Moved(instructions=narrow(exchange_instructions(exchange, target)), busy=busy)
+
+
+def _tiles_of(places: Mapping[tuple[Variant, TileSet], int], before: _Together, tiles: int) -> Mapping[Variant, Flags]:
+    """The tiles that hold each variant; only what came to other tiles or left some is looked at again."""
+    moved = {variant for variant, _ in places.keys() ^ before.places.keys()}
+    found = {variant: held for variant, held in before.variants.items() if variant not in moved}
+    for variant, where in places if moved else ():
+        if variant in moved:
+            if variant not in found:
+                found[variant] = np.zeros(tiles, bool)
+            found[variant][where.index] = True
+    return found
 
 
 class _Counts:
     """What the formulas need, summed over the static steps: int64[ipus, tiles] each.
 
-    Vertices are counted per set of tiles, exchanges per distinct exchange; both are spread over the tiles when the
-    steps that were added are all there are. `group_of` and `merged` are of host copies.
+    Vertices and exchanges are counted together on each IPU. `group_of` and `merged` are of host copies.
     """
 
     def __init__(
@@ -380,63 +477,64 @@ class _Counts:
     ) -> None:
         self.target, self.sizes, self.ipus = sizes.target, sizes, ipus
         self.shape = (len(ipus), sizes.target.tiles_per_ipu)
-        self._of_vertices = np.zeros((len(_VERTICES), *self.shape), np.int64)
-        self.sums = dict(zip(_VERTICES, self._of_vertices, strict=True))
-        names = ("instructions", "global_instructions", "packets")
-        self.sums |= {name: np.zeros(self.shape, np.int64) for name in names}
+        names = (*_SUMS, "global_instructions", "packets")
+        self.sums = {name: np.zeros(self.shape, np.int64) for name in names}
         self.exchanges = {name: np.zeros((len(ipus), 1), np.int64) for name in ("", "global_")}
         self.copies, self.syncs = np.zeros((2, len(ipus), 1), np.int64)
-        self._variants: dict[Variant, _Instances] = {}
-        self._groups: dict[tuple[int, TileSet], Sequence[int]] = {}
-        self._met: dict[tuple[Variant, int, TileSet], tuple[int, int]] = {}
-        self._moved: dict[tuple[int, str], ByIdentities[IntArray, list[Exchange]]] = {}
         self._copied: set[tuple[str, int | None]] = set()
         self._group_of, self._merged = group_of or {}, merged
 
-    def add_body(self, steps: Sequence[Leaf]) -> None:
-        """Count the steps of a body, at once if they are those of a body that was counted before."""
-        ordered = sorted(steps, key=lambda step: step.id)
-        alike = StepsAlike(ordered) if len(steps) >= LEAST_STEPS else None
-        if alike is None or not alike.are_told or len({step.ipu for step in steps}) > 1:
-            self.add(ordered)
-            return
-        found, row = self.sizes.of_body(alike), steps[0].ipu - self.ipus.start
-        for name, amounts in found.sums.items():
-            self.sums[name][row] += amounts
-        self.exchanges[""][row] += found.exchanges
-        self.syncs[row] += found.syncs
-        for variant, ((place, group), tiles) in found.variants.items():
-            self._instances(variant, (ordered[place].id, group))[row] |= tiles
+    def add_program(self, program: TileProgram) -> tuple[CodeVariant, ...]:
+        """Count all steps of a program; returns the instantiations met, in the order of the steps."""
+        found = {ipu: self.sizes.of_ipu(ipu, met) for ipu, met in self._met(program.steps).items()}
+        for ipu, together in found.items():
+            self._take(ipu - self.ipus.start, together)
+        for steps in program.leaves_of_bodies:
+            for step in sorted([step for step in steps if not isinstance(step, _TOLD)], key=lambda step: step.id):
+                self._add(step)
+        sets = [step.compute_set.groups for step in program.steps if isinstance(step, OnTileExecute)]
+        variants = [self.sizes.of_set(groups).variants for groups in dict.fromkeys(sets)]
+        order = dict.fromkeys(chain.from_iterable(variants))
+        return tuple(self._variant(variant, found) for variant in order)
 
-    def of_body(self, steps: Sequence[Leaf]) -> _BodySizes:
-        """What was counted of the told steps of a body on one IPU."""
-        place_of = {step.id: place for place, step in enumerate(steps)}
-        return _BodySizes(
-            sums={name: narrow(amounts[0]) for name, amounts in self.sums.items() if amounts.any()},
-            exchanges=int(self.exchanges[""][0, 0]),
-            syncs=int(self.syncs[0, 0]),
-            variants={
-                variant: _Instances((place_of[step], group), found.tiles[0])
-                for variant, found in self._variants.items()
-                for step, group in (found.first,)
-            },
-        )
+    def _variant(self, variant: Variant, found: Mapping[int, _Together]) -> CodeVariant:
+        vertex, template, size = variant
+        tiles = np.zeros(self.shape, bool)
+        for ipu, together in found.items():
+            tiles[ipu - self.ipus.start] = together.variants.get(variant, False)
+        return CodeVariant(vertex=vertex, template=template, code_bytes=size, tiles=tiles)
 
-    def add(self, steps: Iterable[Leaf]) -> None:
-        """Count steps one by one, which come in order of their ids; `spread` is to follow."""
+    def add(self, steps: Sequence[Leaf]) -> None:
+        """Count steps of one IPU."""
+        for met in self._met(steps).values():
+            self._take(0, self.sizes.together(met, _Together()))
         for step in steps:
             self._add(step)
 
+    def _met(self, steps: Iterable[Leaf]) -> dict[int, _Together]:
+        """What is met on each IPU; barriers are counted."""
+        sets: dict[int, list[Groups]] = {ipu: [] for ipu in self.ipus}
+        exchanges: dict[int, list[Exchange]] = {ipu: [] for ipu in self.ipus}
+        barriers = dict.fromkeys(self.ipus, 0)
+        for step in steps:
+            if isinstance(step, OnTileExecute):
+                sets[step.ipu].append(step.compute_set.groups)
+            elif isinstance(step, DoExchange):
+                exchanges[step.ipu].append(step.exchange)
+            elif isinstance(step, Sync):
+                barriers[step.ipu] += 1
+        self.syncs += np.array([*barriers.values()])[:, None]
+        return {ipu: _Together(sets=Counter(sets[ipu]), exchanges=Counter(exchanges[ipu])) for ipu in self.ipus}
+
+    def _take(self, row: int, together: _Together) -> None:
+        for name, amounts in together.sums.items():
+            self.sums[name][row] += amounts
+        self.exchanges[""][row] += together.exchanges.total()
+
     def _add(self, step: Leaf) -> None:
-        """Count one step."""
+        """Count a copy from or to another place than the tiles of its IPU."""
         row = step.ipu - self.ipus.start
-        if isinstance(step, OnTileExecute):
-            groups = step.compute_set.groups
-            for place, (group, size) in enumerate(zip(groups, self.sizes.of_groups(groups), strict=True)):
-                self._group(group, size, row, (step.id, place))
-        elif isinstance(step, DoExchange):
-            self._moves(step.exchange, row, "")
-        elif isinstance(step, StreamCopy):
+        if isinstance(step, StreamCopy):
             copy = (step.direction, self._group_of.get(step.buffer))
             known = step.id in self._merged if copy[1] is None else copy in self._copied
             if not known:  # rows of one remote buffer are copied by the same code
@@ -448,65 +546,14 @@ class _Counts:
         elif isinstance(step, GlobalExchange):
             for exchange, ipu in ((step.sent, step.ipu), (step.received, step.to_ipu)):
                 if exchange is not None and ipu in self.ipus:
-                    self._moves(exchange, ipu - self.ipus.start, "global_")
-        else:
-            self.syncs[row] += 1
+                    self._add_moves(ipu - self.ipus.start, exchange)
 
-    def _moves(self, exchange: Exchange, row: int, prefix: str) -> None:
-        arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments)
-        self._moved.setdefault((row, prefix), ByIdentities()).setdefault(arrays, []).append(exchange)
-
-    def _group(self, group: VertexGroup, size: _Size, row: int, first: tuple[int, int]) -> None:
-        where = (row, group.tiles)
-        met = (size.variant, row, group.tiles)
-        if met not in self._met or first < self._met[met]:
-            self._met[met] = first
-        known = self._groups.get(where)
-        self._groups[where] = size.counts if known is None else [*map(add, known, size.counts)]
-
-    def _instances(self, variant: Variant, first: tuple[int, int]) -> Flags:
-        """The tiles of a variant, to be added to, which is met at a step and there in a group."""
-        found = self._variants.get(variant)
-        tiles = np.zeros(self.shape, bool) if found is None else found.tiles
-        if found is None or first < found.first:
-            self._variants[variant] = _Instances(first, tiles)
-        return tiles
-
-    def spread(self) -> _Counts:
-        """With all that was counted by tiles."""
-        if self._groups:
-            self._spread_vertices()
-        for (variant, row, tiles), first in self._met.items():
-            self._instances(variant, first)[row, tiles.index] = True
-        for (row, prefix), moved in self._moved.items():
-            for _, (exchange, *more) in moved.items():
-                self._add_moves(row, prefix, exchange, 1 + len(more))
-        self._groups, self._met, self._moved = {}, {}, {}
-        return self
-
-    def _spread_vertices(self) -> None:
-        """Counts of all groups, added up over their tiles at once; doubles hold the sums, which are below 2^53."""
-        tiles = [tiles.tiles for _, tiles in self._groups]
-        lengths = np.array([len(each) for each in tiles])
-        first = np.array([row * self.shape[1] for row, _ in self._groups])
-        place = np.concatenate(tiles) + np.repeat(first, lengths)
-        for total, counts in zip(self._of_vertices, np.array(list(self._groups.values())).T, strict=True):
-            if counts.any():
-                found = np.bincount(place, weights=np.repeat(counts, lengths), minlength=total.size)
-                total += found.astype(np.int64).reshape(self.shape)
-
-    def _add_moves(self, row: int, prefix: str, exchange: Exchange, count: int) -> None:
+    def _add_moves(self, row: int, exchange: Exchange) -> None:
+        """Count one end of a copy between IPUs."""
         instructions, busy = self.sizes.of_exchange(exchange)
-        self.sums[prefix + "instructions"][row] += np.multiply(instructions, count, dtype=np.int64)
-        self.exchanges[prefix][row] += count
-        self.sums["runs"][row] += busy if count == 1 else count * busy
-
-    def variants(self) -> tuple[CodeVariant, ...]:
-        """The instantiations met, in the order of the steps."""
-        return tuple(
-            CodeVariant(vertex=vertex, template=template, code_bytes=size, tiles=found.tiles)
-            for (vertex, template, size), found in sorted(self._variants.items(), key=lambda each: each[1].first)
-        )
+        self.sums["global_instructions"][row] += instructions
+        self.exchanges["global_"][row] += 1
+        self.sums["runs"][row] += busy
 
     def inputs(self, categories: Sequence[str]) -> dict[str, dict[str, Any]]:
         """The inputs of some categories' formulas."""
