@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence as PySequence
 from typing import Any
 
 from workbench.engine.program.program import (
@@ -45,6 +46,29 @@ class StepContext:
         if step.stage is not None:
             return step.stage
         return self._stage.get(self._function.get(step.id, ""), -1)
+
+
+class Below:
+    """What is right below the nodes of a program, steps and other nodes told apart once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Program, tuple[PySequence[Step], PySequence[Program]]] = {}
+
+    def steps(self, node: Program) -> PySequence[Step]:
+        """The steps right below a node, in order."""
+        return self._of(node)[0]
+
+    def nodes(self, node: Program) -> PySequence[Program]:
+        """Nodes right below that are no steps, in order."""
+        return self._of(node)[1]
+
+    def _of(self, node: Program) -> tuple[PySequence[Step], PySequence[Program]]:
+        if node not in self._known:
+            parts = children(node)
+            steps = [part for part in parts if isinstance(part, Step)]
+            others = [part for part in parts if not isinstance(part, Step)] if len(steps) < len(parts) else []
+            self._known[node] = (steps, others)
+        return self._known[node]
 
 
 def dumped(node: Program) -> list[Any]:

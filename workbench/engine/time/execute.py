@@ -9,35 +9,38 @@ from typing import TypeAlias
 
 from workbench.base.causes import CAUSES, IDLE_BY_PHASE, Cause, idle_beside
 from workbench.engine.program import Call, If, Overlap, Program, Repeat, Sequence, Step, TileProgram, children
+from workbench.engine.program.tree import Below
 from workbench.engine.time.host_waits import with_waits
 from workbench.engine.time.step_cost import StepCosts
 from workbench.engine.time.trace import StepCost, Trace, TraceNode
 from workbench.errors import VerificationError
 
 Spent: TypeAlias = "Counter[tuple[int, Cause]]"
-_Runs: TypeAlias = "tuple[dict[int, int], Counter[str]]"
+_Runs: TypeAlias = "tuple[list[tuple[Program, int]], Counter[str]]"
 
 
 def execute(program: TileProgram, costs: StepCosts | None = None) -> Trace:
     """Cost every step, by `costs` if given, and the waiting between them."""
     costs = costs or costs_of(program)
-    alone = {step.id: costs.cost(step) for step in program.steps}
-    steps = with_waits(program, alone, Durations(program, alone).turn)
-    durations = Durations(program, steps)
+    below = Below()
+    alone = costs.by_id(program.steps)
+    durations = Durations(program, alone, below)
+    steps = with_waits(program, alone, durations.turn, below)
+    if steps is not alone:
+        durations = Durations(program, steps, below)
     entry = durations.node(program.entry)
     functions = {name: durations.function(name) for name in program.functions}
-    counting = Counting(program, steps)
+    counting = Counting(program, steps, below)
     scope = frozenset(range(program.ipus))
     spent = counting.spent(program.entry, scope)
     breakdown = tuple({cause: spent[ipu, cause] for cause in CAUSES} for ipu in range(program.ipus))
-    executions = counting.executions()
     return Trace(
         program=program,
         steps=steps,
         entry=entry,
         functions=functions,
         cycle_breakdown=breakdown,
-        executions={step: executions[step] for step in steps},
+        executions=counting.executions(),
     )
 
 
@@ -49,9 +52,10 @@ def costs_of(program: TileProgram, earlier: StepCosts | None = None) -> StepCost
 class Durations:
     """The tree of durations: a sequence adds, a repeat multiplies, an overlap and a branch take the longest."""
 
-    def __init__(self, program: TileProgram, steps: Mapping[int, StepCost]) -> None:
+    def __init__(self, program: TileProgram, steps: Mapping[int, StepCost], below: Below) -> None:
         self.program = program
         self.steps = steps
+        self.below = below
         self._functions: dict[str, TraceNode] = {}
         self._places: dict[tuple[int, ...], frozenset[int]] = {}
 
@@ -74,27 +78,24 @@ class Durations:
         if isinstance(program, Call):
             body = self.function(program.function)
             return TraceNode(program=program, cycles=body.cycles, ipus=body.ipus)
-        parts = children(program)
-        known = {place: self.node(part) for place, part in enumerate(parts) if not isinstance(part, Step)}
-        durations = [
-            self.steps[part.id].cycles if isinstance(part, Step) else known[place].cycles
-            for place, part in enumerate(parts)
-        ]
-        ipus = frozenset([ipu for part in parts if isinstance(part, Step) for ipu in part.ipus])
-        ipus = ipus.union(*{below.ipus for below in known.values()})
+        own = self.below.steps(program)
+        nodes = [self.node(part) for part in self.below.nodes(program)]
+        durations = [*[self.steps[step.id].cycles for step in own], *[node.cycles for node in nodes]]
+        ipus = frozenset[int]().union(*{step.ipus for step in own}, *{node.ipus for node in nodes})
         if isinstance(program, Sequence):
             cycles = sum(durations)
         elif isinstance(program, Repeat):
             cycles = program.times * sum(durations)
         else:
             cycles = max(durations, default=0)
-        found = TraceNode(program=program, cycles=cycles, ipus=ipus, inside=partial(self._inside, parts, known))
+        found = TraceNode(program=program, cycles=cycles, ipus=ipus, inside=partial(self._inside, program, nodes))
         if isinstance(program, Overlap) and sum(len(child.ipus) for child in found.children) != len(ipus):
             raise VerificationError(f"two branches of the overlap {program.name!r} use one IPU")
         return found
 
-    def _inside(self, parts: Iterable[Program], known: Mapping[int, TraceNode]) -> tuple[TraceNode, ...]:
-        return tuple([known.get(place) or self.node(part) for place, part in enumerate(parts)])
+    def _inside(self, program: Program, nodes: Iterable[TraceNode]) -> tuple[TraceNode, ...]:
+        made = iter(nodes)
+        return tuple([self.node(part) if isinstance(part, Step) else next(made) for part in children(program)])
 
 
 class Counting:
@@ -105,9 +106,11 @@ class Counting:
     by column: what is asked of calls in turn is found once for all that call the same functions.
     """
 
-    def __init__(self, program: TileProgram, steps: Mapping[int, StepCost]) -> None:
+    def __init__(self, program: TileProgram, steps: Mapping[int, StepCost], below: Below) -> None:
         self.program = program
         self.steps = steps
+        self.below = below
+        self._by_cause: dict[Program, dict[tuple[Cause, tuple[int, ...]], int]] = {}
         self._calls: dict[tuple[tuple[str, ...], frozenset[int]], Spent] = {}
         self._ipus: dict[tuple[str, ...], frozenset[int]] = {}
         self._lengths: dict[tuple[str, ...], int] = {}
@@ -120,9 +123,11 @@ class Counting:
             return self._ipus[called]
         if isinstance(program, Step):
             return frozenset(program.ipus)
-        below = (self.program.functions[program.function],) if isinstance(program, Call) else children(program)
-        of_steps = {part.ipus for part in below if isinstance(part, Step)}
-        found = frozenset[int]().union(*of_steps, *(self.ipus(part) for part in below if not isinstance(part, Step)))
+        if isinstance(program, Call):
+            found = self.ipus(self.program.functions[program.function])
+        else:
+            of_steps = {ipus for _, ipus in self.by_cause(program)}
+            found = frozenset[int]().union(*of_steps, *map(self.ipus, self.below.nodes(program)))
         if called:
             self._ipus[called] = found
         return found
@@ -138,32 +143,36 @@ class Counting:
 
     def _spent(self, program: Program, scope: frozenset[int]) -> Spent:
         if isinstance(program, Step):
-            return self.of_steps((program,), scope)
+            return self.of_steps(program, scope)
         if isinstance(program, Call):
             return self.spent(self.program.functions[program.function], scope)
         if isinstance(program, Overlap):
             return self._overlap(program, scope)
         if isinstance(program, If):
             return self.spent(program.arms[self.dearest(program)], scope) if program.arms else Counter()
-        parts = children(program)
-        result = self.of_steps([part for part in parts if isinstance(part, Step)], scope)
-        for part in parts:
-            if not isinstance(part, Step):
-                for spent_by, cycles in self.spent(part, scope).items():
-                    result[spent_by] += cycles
+        result = self.of_steps(program, scope)
+        for part in self.below.nodes(program):
+            for spent_by, cycles in self.spent(part, scope).items():
+                result[spent_by] += cycles
         if isinstance(program, Repeat):
             return Counter({key: cycles * program.times for key, cycles in result.items()})
         return result
 
-    def of_steps(self, steps: Iterable[Step], scope: frozenset[int]) -> Spent:
-        """Cycles by (IPU, cause) of steps: the cause of each where it works, waiting elsewhere."""
-        together: dict[tuple[Cause, tuple[int, ...]], int] = {}
-        for step in steps:
-            cost = self.steps[step.id]
-            key = (cost.cause, step.ipus)
-            together[key] = together.get(key, 0) + cost.cycles
+    def by_cause(self, program: Program) -> Mapping[tuple[Cause, tuple[int, ...]], int]:
+        """Cycles of a step, or of those right below a node, by cause and the IPUs that work."""
+        if program not in self._by_cause:
+            together: dict[tuple[Cause, tuple[int, ...]], int] = {}
+            for step in [program] if isinstance(program, Step) else self.below.steps(program):
+                cost = self.steps[step.id]
+                key = (cost.cause, step.ipus)
+                together[key] = together.get(key, 0) + cost.cycles
+            self._by_cause[program] = together
+        return self._by_cause[program]
+
+    def of_steps(self, program: Program, scope: frozenset[int]) -> Spent:
+        """Cycles by (IPU, cause) of the same: the cause of each where it works, waiting elsewhere."""
         result: Spent = Counter()
-        for (cause, ipus), cycles in together.items():
+        for (cause, ipus), cycles in self.by_cause(program).items():
             waiting = idle_beside(cause)
             for ipu in scope:
                 result[ipu, cause if ipu in ipus else waiting] += cycles
@@ -202,37 +211,37 @@ class Counting:
         result.update({(ipu, idle): column for ipu in resting})
         return result
 
-    def executions(self) -> Counter[int]:
+    def executions(self) -> dict[int, int]:
         """How often each step runs in one run of the program; steps of an arm not taken never do."""
-        found: dict[int, int] = {}
+        found = dict.fromkeys(self.steps, 0)
         bodies = {name: self._once(body) for name, body in self.program.functions.items()}
         bodies[""] = self._once(self.program.entry)
         runs = Counter({"": 1})
         for name in _callers_first(bodies):
             steps, calls = bodies[name]
             mine = runs[name]
-            for step, times in steps.items():
-                found[step] = found.get(step, 0) + times * mine
+            for node, times in steps:
+                for step in [node] if isinstance(node, Step) else self.below.steps(node):
+                    found[step.id] += times * mine
             for function, times in calls.items():
                 runs[function] += times * mine
-        return Counter(found)
+        return found
 
     def _once(self, body: Program) -> _Runs:
-        """How often one execution of a body runs its own steps, and calls each function."""
-        steps: dict[int, int] = {}
+        """How often one execution of a body runs its nodes with steps, and calls each function."""
+        steps: list[tuple[Program, int]] = []
         calls: Counter[str] = Counter()
         waiting = [(body, 1)]
         while waiting:
             node, times = waiting.pop()
-            if isinstance(node, Step):
-                steps[node.id] = steps.get(node.id, 0) + times
-            elif isinstance(node, Call):
+            if isinstance(node, Call):
                 calls[node.function] += times
             elif isinstance(node, If):
                 waiting += [(node.arms[self.dearest(node)], times)] if node.arms else []
             else:
                 inside = times * node.times if isinstance(node, Repeat) else times
-                waiting += [(child, inside) for child in children(node)]
+                steps.append((node, inside))
+                waiting += [(child, inside) for child in self.below.nodes(node)]
         return steps, calls
 
 

@@ -15,6 +15,7 @@ from math import ceil
 
 from workbench.engine.cost import Cost, formula, term
 from workbench.engine.program import Call, Program, Repeat, Step, StreamCopy, TileProgram, children
+from workbench.engine.program.tree import Below
 from workbench.engine.target import Target
 from workbench.engine.time.trace import StepCost
 
@@ -37,13 +38,17 @@ def starved_cycles(
 
 
 def with_waits(
-    program: TileProgram, steps: Mapping[int, StepCost], turn_cycles: Callable[[Repeat], int]
-) -> dict[int, StepCost]:
-    """The costs of steps with what loops wait for their feeds; `turn_cycles` of a loop are those without."""
-    found = dict(steps)
+    program: TileProgram, steps: Mapping[int, StepCost], turn_cycles: Callable[[Repeat], int], below: Below
+) -> Mapping[int, StepCost]:
+    """The costs of steps with what loops wait for their feeds, `steps` where none waits; `turn_cycles` of a loop are
+    those without."""
+    if not any(isinstance(step, StreamCopy) and step.ahead for step in program.steps):
+        return steps
+    found: dict[int, StepCost] = {}
     waited: dict[int, int] = {}
-    for loop in _loops(program):
-        feeds = list(_feeds(program, loop.body))
+    fed = _Fed(program, below)
+    for loop in _loops(program, below):
+        feeds = fed.by(loop.body)
         ways = [[step for step in feeds if step.direction == way] for way in ("to_device", "to_host")]
         waits = [
             (_waiting(program.target, loop.times, turn_cycles(loop), way, steps), way[0].id) for way in ways if way
@@ -52,7 +57,7 @@ def with_waits(
         if waiting.value > waited.get(first, 0):
             waited[first] = waiting.value
             found[first] = replace(steps[first], cost=steps[first].cost + waiting)
-    return found
+    return {**steps, **found} if found else steps
 
 
 def _waiting(target: Target, turns: int, turn: int, feeds: Sequence[StreamCopy], steps: Mapping[int, StepCost]) -> Cost:
@@ -68,27 +73,35 @@ def _waiting(target: Target, turns: int, turn: int, feeds: Sequence[StreamCopy],
     return Cost((term("starved", "host.starved", **counts, **rate),))
 
 
-def _loops(program: TileProgram) -> Iterator[Repeat]:
+def _loops(program: TileProgram, below: Below) -> Iterator[Repeat]:
     """Every loop of the program, inner ones too."""
     waiting: list[Program] = [program.entry, *program.functions.values()]
     while waiting:
         node = waiting.pop()
         if isinstance(node, Repeat):
             yield node
-        if not isinstance(node, Step | Call):
-            waiting += children(node)
+        waiting += below.nodes(node)
 
 
-def _feeds(program: TileProgram, node: Program) -> Iterator[StreamCopy]:
+class _Fed:
     """Steps that take or give an element in one turn of a loop, but for those of loops inside it, in order."""
-    if isinstance(node, StreamCopy):
-        if node.ahead and node.prefetched:
-            yield node
-    elif isinstance(node, Call):
-        yield from _feeds(program, program.functions[node.function])
-    elif not isinstance(node, Step | Repeat):
-        for child in children(node):
-            yield from _feeds(program, child)
+
+    def __init__(self, program: TileProgram, below: Below) -> None:
+        self.program, self.below = program, below
+        self._functions: dict[str, list[StreamCopy]] = {}
+
+    def by(self, node: Program) -> list[StreamCopy]:
+        """Those of one execution of a node."""
+        if isinstance(node, StreamCopy):
+            return [node] if node.ahead and node.prefetched else []
+        if isinstance(node, Call):
+            if node.function not in self._functions:
+                self._functions[node.function] = self.by(self.program.functions[node.function])
+            return self._functions[node.function]
+        if isinstance(node, Step | Repeat):
+            return []
+        parts = children(node) if any(isinstance(step, StreamCopy) for step in self.below.steps(node)) else ()
+        return [feed for part in parts or self.below.nodes(node) for feed in self.by(part)]
 
 
 __all__ = ["with_waits"]

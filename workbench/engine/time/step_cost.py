@@ -12,7 +12,7 @@ import numpy as np
 
 from workbench.base.arrays import IntArray, narrow
 from workbench.base.causes import Cause
-from workbench.base.identity import ByIdentities, ByIdentity
+from workbench.base.identity import ByIdentities
 from workbench.engine import vertices
 from workbench.engine.cost import Cost, Term, formula, term
 from workbench.engine.program import (
@@ -248,10 +248,13 @@ class StepCosts:
         is_alike = earlier is not None and earlier.target == target
         self._earlier: Mapping[object, StepCost] = earlier._computed if earlier is not None and is_alike else {}
         self._computed: dict[object, StepCost] = {}
-        self._of_groups: ByIdentity[tuple[VertexGroup, ...], StepCost] = ByIdentity()
-        self._earlier_of_groups = earlier._of_groups if earlier is not None and is_alike else self._of_groups
-        self._exchanged: ByIdentities[IntArray | None, StepCost] = ByIdentities()
-        self._earlier_exchanged = earlier._exchanged if earlier is not None and is_alike else self._exchanged
+        before = earlier if earlier is not None and is_alike else self
+        self._of_groups: dict[tuple[VertexGroup, ...], StepCost] = {}
+        self._exchanged: dict[Exchange, StepCost] = {}
+        self._by_bytes: ByIdentities[IntArray | None, StepCost] = ByIdentities()
+        self._earlier_of_groups, self._earlier_exchanged = before._of_groups, before._exchanged
+        if len(before._by_bytes) <= 2 * len(before._exchanged):  # else most of it is of programs long before
+            self._by_bytes = before._by_bytes
         self._synced: dict[str, StepCost] = {}
         self._nothing = np.zeros(target.tiles_per_ipu, np.int64)
         self._launch = term("launch", "compute.launch", launch=target.launch_cycles)
@@ -259,6 +262,21 @@ class StepCosts:
     def are_of(self, program: TileProgram) -> bool:
         """Whether these are costs of the steps of a program."""
         return (self.target, self.topology, self.ipus) == (program.target, program.topology, program.ipus)
+
+    def by_id(self, steps: Iterable[Leaf]) -> dict[int, StepCost]:
+        """Costs of steps by their ids."""
+        of_groups, exchanged = self._of_groups, self._exchanged
+        found: dict[int, StepCost] = {}
+        for step in steps:
+            known: StepCost | None = None
+            if isinstance(step, OnTileExecute):
+                known = of_groups.get(step.compute_set.groups)
+            elif isinstance(step, DoExchange):
+                known = exchanged.get(step.exchange)
+            elif isinstance(step, Sync):
+                known = self._synced.get(step.scope)
+            found[step.id] = known or self.cost(step)
+        return found
 
     def cost(self, step: Leaf) -> StepCost:
         """Cost, cause and per-tile cycles of one execution."""
@@ -284,7 +302,7 @@ class StepCosts:
         )
 
     def _compute(self, compute_set: ComputeSet) -> StepCost:
-        known: StepCost | None = self._of_groups.get(compute_set.groups)
+        known = self._of_groups.get(compute_set.groups)
         if known is None:
             known = self._earlier_of_groups.get(compute_set.groups) or self._compute_equal(compute_set)
             self._of_groups[compute_set.groups] = known
@@ -322,12 +340,17 @@ class StepCosts:
         return self._made("compute", Cost((tile, self._launch)), per_tile, flops)
 
     def _exchange(self, exchange: Exchange) -> StepCost:
-        arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments, exchange.shared_bytes)
-        known: StepCost | None = self._exchanged.get(arrays)
+        known = self._exchanged.get(exchange)
         if known is None:
-            known = self._earlier_exchanged.get(arrays)
-            known = known or self._made("exchange", *exchange_cost(exchange, self.target))
-            self._exchanged[arrays] = known
+            known = self._earlier_exchanged.get(exchange) or self._exchange_alike(exchange)
+            self._exchanged[exchange] = known
+        return known
+
+    def _exchange_alike(self, exchange: Exchange) -> StepCost:
+        arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments, exchange.shared_bytes)
+        known: StepCost | None = self._by_bytes.get(arrays)
+        if known is None:
+            known = self._by_bytes[arrays] = self._made("exchange", *exchange_cost(exchange, self.target))
         return known
 
     def _stream(self, step: StreamCopy) -> StepCost:
