@@ -292,10 +292,10 @@ def _table(program: TileProgram, footprint: Footprint, ipu: int, intervals: Inte
     held, row = _rows(program, mine)
     kept = columns.always_live[mine]
     live = ~kept & (intervals.counts[mine] > 0)
-    categories = np.stack([footprint.categories[name][ipu] for name in FOOTPRINT_CATEGORIES])
-    class_of, first_tile, counts = _classes(np.concatenate((held, categories)))
-    rows = held[:, first_tile]
-    always = categories[:, first_tile].sum(axis=0) + np.bincount(row[kept], minlength=len(rows)) @ rows
+    every = np.stack([*held, *(footprint.categories[name][ipu] for name in FOOTPRINT_CATEGORIES)])
+    class_of, first_tile, counts = _classes(every)
+    rows = every[: len(held), first_tile]
+    always = every[len(held) :, first_tile].sum(axis=0) + np.bincount(row[kept], minlength=len(rows)) @ rows
     return _Table(
         rows=frozen(rows),
         members=frozen(np.column_stack((mine, row))[live]),
@@ -307,8 +307,8 @@ def _table(program: TileProgram, footprint: Footprint, ipu: int, intervals: Inte
     )
 
 
-def _rows(program: TileProgram, variables: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct bytes per tile of some variables, in order of the first, int64[rows, tiles]; and each one's row."""
+def _rows(program: TileProgram, variables: IntArray) -> tuple[list[IntArray], IntArray]:
+    """The distinct bytes per tile of some variables, in order of the first, int64[tiles] each; and each one's row."""
     columns = columns_of(program)
     distinct: dict[bytes, int] = {}
     known: dict[int, int] = {}
@@ -321,8 +321,7 @@ def _rows(program: TileProgram, variables: IntArray) -> tuple[IntArray, IntArray
             if known[vector] == len(rows):
                 rows.append(array)
         places.append(known[vector])
-    held = np.stack(rows) if rows else np.zeros((0, program.target.tiles_per_ipu), np.int64)
-    return held, np.array(places, np.int64)
+    return rows, np.array(places, np.int64)
 
 
 def _classes(columns: IntArray) -> tuple[IntArray, IntArray, IntArray]:
