@@ -4,7 +4,9 @@ VENV ?= .venv
 WORKERS ?= 2
 
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+# On all cores, where pip compiles on one; templates among the files are no Python, so its verdict does not count.
+COMPILE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --durations=20
 
 # Tests start many processes: each would compile our modules again.
@@ -78,9 +80,9 @@ clean: ## remove what the commands made, the environment too
 $(VENV)/.lab-ready: pyproject.toml constraints.txt $(shell find workbench/labextensions -type f)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"workbench needs Python 3.11 or newer, not {sys.version.split()[0]}. Name one: make PYTHON=python3.12 ...")'
 	@echo "environment  making $(VENV) (a minute or two the first time)"
-	@start=$$(date +%s) && $(PYTHON) -m venv $(VENV) && $(INSTALL) -e . && touch $@ \
+	@start=$$(date +%s) && $(PYTHON) -m venv $(VENV) && $(INSTALL) -e . && { $(COMPILE); } && touch $@ \
 		&& echo "environment  made in $$(($$(date +%s) - start)) s"
 
 $(VENV)/.test-ready: $(VENV)/.lab-ready
-	@start=$$(date +%s) && $(INSTALL) -e '.[test]' && touch $@ \
+	@start=$$(date +%s) && $(INSTALL) -e '.[test]' && { $(COMPILE); } && touch $@ \
 		&& echo "environment  test tools added in $$(($$(date +%s) - start)) s"
