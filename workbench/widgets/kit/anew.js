@@ -15,3 +15,18 @@ export function anew(root, ...children) {
   const now = [...root.querySelectorAll(CONTROLS)].filter((each) => !each.disabled);
   (now.filter((each) => nameOf(each) === name)[earlier] ?? now[Math.min(at, now.length - 1)])?.focus({preventScroll: true});
 }
+
+// Calls `update`; while something in `root` is pressed not before it is let go, since a press that began on what is gone does nothing.
+export function unlessPressed(root, update) {
+  let pressed = false, waits = false;
+  root.addEventListener("pointerdown", () => {
+    const held = new AbortController();
+    pressed = true;
+    const letGo = () => {
+      held.abort();
+      setTimeout(() => { pressed = false; if (waits) { waits = false; update(); } }); // the click comes first
+    };
+    for (const event of ["pointerup", "pointercancel"]) root.ownerDocument.addEventListener(event, letGo, {capture: true, signal: held.signal});
+  });
+  return () => { if (pressed) waits = true; else update(); };
+}

@@ -1,4 +1,4 @@
-import {anew} from "../kit/anew.js";
+import {anew, unlessPressed} from "../kit/anew.js";
 import {OWN_KEYS, button, h, watch} from "../kit/kernel.js";
 
 function gauge({share, beyond}, limit, fits, text) {
@@ -60,7 +60,7 @@ async function render({model, el}) {
     setTimeout(() => el.querySelectorAll("button").forEach((each) => { each.disabled = false; }), 2000);
     model.send({apply: place});
   };
-  const show = () => anew(el, content(model.get("data"), model.get("live"), apply)); // it grows while it is read
+  const show = unlessPressed(el, () => anew(el, content(model.get("data"), model.get("live"), apply))); // it grows while it is read
   show();
   return watch(model, ["data"], show);
 }
