@@ -80,7 +80,7 @@ def running_sums(rows: Whole, changes: IntArray, states: int) -> Iterator[tuple[
 
 def highest_sums(rows: Whole, changes: IntArray, states: int) -> tuple[IntArray, IntArray]:
     """Of each column the highest of these sums, at least 0, and the first state that has it (0 where it is 0), int64
-    [columns] both. A run that has less in every column than the states it repeats is not looked at.
+    [columns] both. A run that has no more in any column than the states it repeats is not looked at.
     """
     highest, where = np.zeros((2, rows.shape[1]), np.int64)
     sums, state = _Sums(rows, changes, states), 0
